@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mrec: append molecular trajectories to a Zarr V3 record, frame by frame.
+ *
+ * Every function that can fail returns an mrec_status and fills the mrec_error that it was given (which may be NULL).
+ * Strings are UTF-8 and NUL-terminated unless a length stands beside them. Nothing here is kept after a call returns,
+ * unless the text says so: the caller may reuse or free what it passed.
+ *
+ * Threads: distinct handles may be used from distinct threads at the same time. One writer serves one call at a time;
+ * a second concurrent call gets MREC_E_BUSY and changes nothing. A handle that crossed fork() gets MREC_E_FORKED in
+ * the child.
+ */
+#ifndef MREC_H
+#define MREC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- status ------------------------------------------------------------------------------------------------- */
+
+typedef enum mrec_status {
+    MREC_OK = 0,
+    MREC_E_IO,      /* a system call failed: sys_errno and path say which */
+    MREC_E_MEMORY,  /* an allocation failed */
+    MREC_E_CORRUPT, /* bytes on disk contradict a checksum or the format */
+    MREC_E_CODEC,   /* a codec, or an order of codecs, that this library does not know */
+    MREC_E_SCHEMA,  /* a declaration that is not allowed, or data that does not fit the declaration */
+    MREC_E_VALUE,   /* an argument out of its range: a step that does not increase, an unknown option */
+    MREC_E_LOCKED,  /* another writer holds the record */
+    MREC_E_EXISTS,  /* the record is there already */
+    MREC_E_CLOSED,  /* the handle was closed */
+    MREC_E_BUSY,    /* the writer is inside another call */
+    MREC_E_FORKED   /* the handle belongs to the parent process */
+} mrec_status;
+
+/* What went wrong, filled by the failing call and left alone by a call that succeeds. */
+typedef struct mrec_error {
+    mrec_status status;
+    int sys_errno;      /* with MREC_E_IO, otherwise 0 */
+    char path[1024];    /* the file or directory concerned, "" when there is none; cut when longer */
+    char message[1024]; /* one line: what, where (array, chunk, frame), and what to do */
+} mrec_error;
+
+/* A short English name of a status ("i/o error"); never NULL. */
+const char *mrec_status_name(mrec_status status);
+
+/* ---- schema ------------------------------------------------------------------------------------------------- */
+
+/* Element types. Every column is stored at exactly its width. MREC_F32 and MREC_F16 exist for plain arrays, and
+ * MREC_F32 as a source of f64 columns; no column is declared so. */
+typedef enum mrec_dtype {
+    MREC_BOOL = 0, /* one byte, 0 or 1 */
+    MREC_I8,
+    MREC_I16,
+    MREC_I32,
+    MREC_I64,
+    MREC_U8,
+    MREC_U16,
+    MREC_U32,
+    MREC_U64,
+    MREC_F64,
+    MREC_C64,
+    MREC_C128,
+    MREC_STRING, /* UTF-8, any length */
+    MREC_F32,
+    MREC_F16
+} mrec_dtype;
+
+/* Bytes of one element; 0 for MREC_STRING. */
+size_t mrec_dtype_size(mrec_dtype dtype);
+
+/* One column of a block. */
+typedef struct mrec_column {
+    const char *name;
+    mrec_dtype dtype;
+    size_t ntrailing;         /* axes after the row axis, at most 6 */
+    const uint64_t *trailing; /* their lengths, each > 0 */
+    double precision;         /* 0: as given; otherwise f64 values are rounded, see mrec_grid in quantize.h */
+    bool nullable;            /* rows may be null; needs a mask array on disk */
+} mrec_column;
+
+typedef struct mrec_block {
+    const char *name;
+    size_t ncolumns;
+    const mrec_column *columns;
+    uint64_t rows;      /* rows of a typical (the largest) frame: fixes the chunk extents; 0 when unknown */
+    size_t nstructural; /* structural_shape: 0 axes when there is none */
+    const uint64_t *structural;
+} mrec_block;
+
+/* One per-step value. Its tag (f64x9, json ...) is dtype, width and json together. */
+typedef struct mrec_value {
+    const char *name;
+    mrec_dtype dtype;      /* BOOL I32 I64 U32 U64 F64 STRING */
+    uint32_t width;        /* 1, 3, 6 or 9 elements a step */
+    bool json;             /* STRING only: each value is a compact JSON text */
+    const char *fill_json; /* the fill in typed JSON form, or NULL: every frame must give the value */
+    const void *fill;      /* with fill_json: width elements, or the UTF-8 text of a string */
+    size_t fill_size;      /* bytes at fill */
+} mrec_value;
+
+typedef struct mrec_schema {
+    size_t nblocks;
+    const mrec_block *blocks;
+    size_t nvalues;
+    const mrec_value *values;
+} mrec_schema;
+
+/* ---- options ------------------------------------------------------------------------------------------------ */
+
+typedef enum mrec_compression {
+    MREC_COMPRESS_DEFAULT = 0, /* precision columns shuffle+zstd:3, other floats none, the rest gzip:1 */
+    MREC_COMPRESS_NONE,        /* floats stored plain; precision columns keep shuffle+zstd:3 */
+    MREC_COMPRESS_GZIP,
+    MREC_COMPRESS_ZSTD,
+    MREC_COMPRESS_SHUFFLE_ZSTD
+} mrec_compression;
+
+/* All zero is the default configuration (mrec_options_init writes it out). */
+typedef struct mrec_options {
+    mrec_compression compression;
+    int level;                 /* of GZIP (0-9), ZSTD and SHUFFLE_ZSTD (-131072..22) */
+    uint64_t frames_per_chunk; /* 0: the extents rule */
+    uint64_t chunks_per_shard; /* 0: the extents rule */
+    uint64_t flush_frames;     /* land every so many frames; 0: by the cadence rule */
+    uint64_t flush_bytes;      /* land when so many bytes wait; 0: by the cadence rule */
+    double flush_seconds;      /* land when the last landing is so long ago; 0: 10 s; infinity: never */
+    double durable_seconds;    /* make a landing durable when the last durable one is so long ago; infinity: never */
+    bool no_durable;           /* flush and close do not sync */
+    bool overwrite;            /* replace a record that is there */
+    const char *meta_json;     /* attributes of meta/, a JSON object; NULL: none. The caller vouches that it is one */
+} mrec_options;
+
+void mrec_options_init(mrec_options *options);
+
+/* ---- frames ------------------------------------------------------------------------------------------------- */
+
+/* The rows of one column in one frame. */
+typedef struct mrec_column_data {
+    const void *data;        /* first row; for strings the bytes of all rows, one after another */
+    ptrdiff_t stride;        /* bytes from row to row; 0: rows stand close. Trailing axes are contiguous within a row */
+    bool f32;                /* an f64 column given as float */
+    const uint64_t *offsets; /* strings: rows + 1 positions in data, ascending, offsets[0] the first byte */
+    const uint8_t *valid;    /* a nullable column: one byte a row, 0 = null; NULL: no row is null */
+} mrec_column_data;
+
+/* One block in one frame; columns in the order of the schema, all of them. */
+typedef struct mrec_block_data {
+    bool present; /* false: the block carries forward */
+    uint64_t rows;
+    const mrec_column_data *columns;
+} mrec_block_data;
+
+/* The simulation cell. vectors: 3x3 row-major, the lattice vectors are the COLUMNS. */
+typedef struct mrec_cell {
+    bool defined; /* false: "this system has no cell"; vectors are ignored */
+    double vectors[9];
+    double origin[3];
+    uint8_t periodic[3];
+} mrec_cell;
+
+/* A per-step value; data NULL: not given, the fill is taken (refused when there is none). */
+typedef struct mrec_value_data {
+    const void *data;
+    size_t size; /* bytes: width * element size, or the length of the text */
+} mrec_value_data;
+
+typedef struct mrec_frame {
+    int64_t step; /* above the step before */
+    bool has_time;
+    double time;
+    const mrec_cell *cell;         /* NULL: carries forward */
+    const mrec_block_data *blocks; /* schema order, all of them; NULL: none is presented */
+    const mrec_value_data *values; /* schema order, all of them; NULL: none is given */
+} mrec_frame;
+
+/* ---- writer ------------------------------------------------------------------------------------------------- */
+
+typedef struct mrec_writer mrec_writer;
+
+/* Make a new record at path (a directory that does not exist, unless options->overwrite) and hold it for writing.
+ * On disk afterwards, synced unless no_durable: the root group, meta/, trajectory/ and its arrays, empty, and
+ * trajectory/.durable at 0 frames. Errors: EXISTS, SCHEMA, VALUE, LOCKED, IO, MEMORY; then *writer is NULL. */
+mrec_status mrec_create(const char *path, const mrec_schema *schema, const mrec_options *options, mrec_writer **writer,
+                        mrec_error *error);
+
+/* Take one frame. It is checked whole before anything changes: after SCHEMA or VALUE the writer is as it was. The
+ * frame's arrays may be reused when the call returns. It may land earlier frames (see mrec_flush).
+ * After IO or MEMORY the writer is poisoned: every later call returns that first error, frames after the last
+ * published one are not in the record, and the record is reopened to go on. */
+mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error);
+
+/* Publish every frame taken so far; durable: and sync them, so that they survive a power loss. */
+mrec_status mrec_flush(mrec_writer *writer, bool durable, mrec_error *error);
+
+/* Land what waits, make it durable (unless no_durable), and end the live form of the record (trajectory/.durable
+ * goes). The handle stays until mrec_free. Closing twice is no error. */
+mrec_status mrec_close(mrec_writer *writer, mrec_error *error);
+
+/* Release the handle, its lock and its memory. Frames not landed are dropped. NULL is allowed. */
+void mrec_free(mrec_writer *writer);
+
+/* Frames taken, and of these published, and of these durable. */
+uint64_t mrec_nframes(const mrec_writer *writer);
+uint64_t mrec_npublished(const mrec_writer *writer);
+uint64_t mrec_ndurable(const mrec_writer *writer);
+
+/* The step of the last frame taken; false when there is none. */
+bool mrec_last_step(const mrec_writer *writer, int64_t *step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* MREC_H */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Every system call on a file or directory goes through one table of functions, so that tests can count calls, make
+ * them fail, stop the world at any of them, or record them. */
+#ifndef MREC_VFS_H
+#define MREC_VFS_H
+
+#include "buffer.h"
+
+#include <sys/types.h>
+
+typedef struct mrec_vfs mrec_vfs;
+
+/* What a directory holds: a callback for each name; non-zero ends the listing and is returned. */
+typedef int (*mrec_vfs_visit)(void *arg, const char *name, bool is_directory);
+
+/* The raw calls. Each returns 0 (or a count) or the negated errno; the functions below add retries and messages.
+ * The POSIX table has no state and may be used from any thread. */
+struct mrec_vfs {
+    int (*open)(mrec_vfs *, const char *path, int flags); /* O_CLOEXEC is added; new files get mode 0666 */
+    int (*close)(mrec_vfs *, int fd);
+    ssize_t (*pread)(mrec_vfs *, int fd, void *bytes, size_t n, uint64_t offset);
+    ssize_t (*pwrite)(mrec_vfs *, int fd, const void *bytes, size_t n, uint64_t offset);
+    int64_t (*size)(mrec_vfs *, int fd);
+    int (*truncate)(mrec_vfs *, int fd, uint64_t size);
+    int (*sync)(mrec_vfs *, int fd, bool data_only); /* fdatasync or fsync; the full one on macOS */
+    int (*rename)(mrec_vfs *, const char *from, const char *to);
+    int (*unlink)(mrec_vfs *, const char *path);
+    int (*rmdir)(mrec_vfs *, const char *path);
+    int (*mkdir)(mrec_vfs *, const char *path);
+    int (*list)(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg);
+    int (*lock)(mrec_vfs *, int fd); /* flock exclusive, not waiting; -EWOULDBLOCK when held elsewhere */
+};
+
+/* The operating system's. Never NULL, never freed. */
+mrec_vfs *mrec_vfs_posix(void);
+
+/* Open read-only, or read-write and created when missing. */
+mrec_status mrec_file_open(mrec_vfs *, const char *path, bool write, int *fd, mrec_error *);
+
+/* Close, reporting an error that only shows there. */
+mrec_status mrec_file_close(mrec_vfs *, int fd, const char *path, mrec_error *);
+
+/* Exactly n bytes. A file that ends before: CORRUPT. */
+mrec_status mrec_file_read(mrec_vfs *, int fd, const char *path, void *bytes, size_t n, uint64_t offset, mrec_error *);
+mrec_status mrec_file_write(mrec_vfs *, int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
+                            mrec_error *);
+mrec_status mrec_file_size(mrec_vfs *, int fd, const char *path, uint64_t *size, mrec_error *);
+mrec_status mrec_file_truncate(mrec_vfs *, int fd, const char *path, uint64_t size, mrec_error *);
+mrec_status mrec_file_sync(mrec_vfs *, int fd, const char *path, mrec_error *);
+
+/* The whole file appended to *out. *found = false (and OK) when it does not exist. */
+mrec_status mrec_file_load(mrec_vfs *, const char *path, mrec_buffer *out, bool *found, mrec_error *);
+
+/* Put n bytes at path whole or not at all: a temporary file beside it (".<name>.tmp"), synced when `durable`, then
+ * renamed. The directory is not synced. A failure leaves no temporary file where it can be helped. */
+mrec_status mrec_file_replace(mrec_vfs *, const char *path, const void *bytes, size_t n, bool durable, mrec_error *);
+
+/* Remove a file; one that is not there is no error. */
+mrec_status mrec_file_remove(mrec_vfs *, const char *path, mrec_error *);
+
+mrec_status mrec_dir_make(mrec_vfs *, const char *path, mrec_error *); /* one that is there is no error */
+mrec_status mrec_dir_sync(mrec_vfs *, const char *path, mrec_error *);
+mrec_status mrec_dir_list(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg, mrec_error *);
+
+/* Remove a directory and all below it, never following links. */
+mrec_status mrec_dir_remove(mrec_vfs *, const char *path, mrec_error *);
+
+/* fdatasync every file and fsync every directory at and below path, children before their directory. */
+mrec_status mrec_tree_sync(mrec_vfs *, const char *path, mrec_error *);
+
+/* a + "/" + b in a new string (free()), NULL when memory ran out. */
+char *mrec_path_join(const char *a, const char *b);
+
+/* The kernel's identity of this boot (36 characters and NUL), "" where the system has none. */
+void mrec_boot_id(char id[64]);
+
+#endif
