@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, embedsignature=True
+"""The C core, one family of functions an included file: convert, call without the GIL, convert."""
+
+include "core/status.pxi"

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from mrec.errors import from_status as _from_status
+
+
+cdef extern from "mrec.h" nogil:
+    ctypedef enum mrec_status:
+        MREC_OK
+
+    ctypedef struct mrec_error:
+        mrec_status status
+        int sys_errno
+        char path[1024]
+        char message[1024]
+
+
+cdef int _raise(mrec_error *error) except -1 with gil:
+    raise _from_status(
+        <int>error.status,
+        error.sys_errno,
+        (<bytes>error.path).decode("utf-8", "replace"),
+        (<bytes>error.message).decode("utf-8", "replace"),
+    )
+
+
+cdef inline int check(mrec_status status, mrec_error *error) except -1 nogil:
+    """Success costs one comparison; a failure becomes the exception that mrec/errors.py names for it."""
+    if status == MREC_OK:
+        return 0
+    return _raise(error)
