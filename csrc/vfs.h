@@ -48,6 +48,9 @@ mrec_status mrec_file_size(mrec_vfs *, int fd, const char *path, uint64_t *size,
 mrec_status mrec_file_truncate(mrec_vfs *, int fd, const char *path, uint64_t size, mrec_error *);
 mrec_status mrec_file_sync(mrec_vfs *, int fd, const char *path, mrec_error *);
 
+/* fdatasync of a file that is not open here. */
+mrec_status mrec_path_sync(mrec_vfs *, const char *path, mrec_error *);
+
 /* The whole file appended to *out. *found = false (and OK) when it does not exist. */
 mrec_status mrec_file_load(mrec_vfs *, const char *path, mrec_buffer *out, bool *found, mrec_error *);
 
