@@ -153,6 +153,14 @@ mrec_status mrec_file_load(mrec_vfs *vfs, const char *path, mrec_buffer *out, bo
     return status != MREC_OK ? status : closed;
 }
 
+mrec_status mrec_file_exists(mrec_vfs *vfs, const char *path, bool *exists, mrec_error *error) {
+    int fd = open_retrying(vfs, path, O_RDONLY);
+    *exists = fd >= 0;
+    if (fd == -ENOENT || fd == -ENOTDIR)
+        return MREC_OK;
+    return fd < 0 ? mrec_fail_errno(error, -fd, path, "cannot open") : mrec_file_close(vfs, fd, path, error);
+}
+
 static mrec_status write_whole(mrec_vfs *vfs, const char *path, const void *bytes, size_t n, bool durable,
                                mrec_error *error) {
     int fd = open_retrying(vfs, path, O_RDWR | O_CREAT | O_TRUNC);
@@ -243,8 +251,13 @@ static mrec_status remove_one(mrec_vfs *vfs, const char *path, bool is_directory
     return result < 0 && result != -ENOENT ? mrec_fail_errno(error, -result, path, "cannot remove") : MREC_OK;
 }
 
-mrec_status mrec_dir_remove(mrec_vfs *vfs, const char *path, mrec_error *error) {
-    return walk(vfs, path, remove_one, error);
+mrec_status mrec_tree_remove(mrec_vfs *vfs, const char *path, mrec_error *error) {
+    int result = vfs->unlink(vfs, path);
+    if (result == 0 || result == -ENOENT || result == -ENOTDIR)
+        return MREC_OK;
+    /* A directory: EISDIR on Linux, EPERM by POSIX. */
+    return result == -EISDIR || result == -EPERM ? walk(vfs, path, remove_one, error)
+                                                 : mrec_fail_errno(error, -result, path, "cannot remove");
 }
 
 mrec_status mrec_tree_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {

@@ -54,6 +54,8 @@ mrec_status mrec_path_sync(mrec_vfs *, const char *path, mrec_error *);
 /* The whole file appended to *out. *found = false (and OK) when it does not exist. */
 mrec_status mrec_file_load(mrec_vfs *, const char *path, mrec_buffer *out, bool *found, mrec_error *);
 
+mrec_status mrec_file_exists(mrec_vfs *, const char *path, bool *exists, mrec_error *);
+
 /* Put n bytes at path whole or not at all: a temporary file beside it (".<name>.tmp"), synced when `durable`, then
  * renamed. The directory is not synced. A failure leaves no temporary file where it can be helped. */
 mrec_status mrec_file_replace(mrec_vfs *, const char *path, const void *bytes, size_t n, bool durable, mrec_error *);
@@ -65,8 +67,8 @@ mrec_status mrec_dir_make(mrec_vfs *, const char *path, mrec_error *); /* one th
 mrec_status mrec_dir_sync(mrec_vfs *, const char *path, mrec_error *);
 mrec_status mrec_dir_list(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg, mrec_error *);
 
-/* Remove a directory and all below it, never following links. */
-mrec_status mrec_dir_remove(mrec_vfs *, const char *path, mrec_error *);
+/* Remove a file, or a directory and all below it, never following links. */
+mrec_status mrec_tree_remove(mrec_vfs *, const char *path, mrec_error *);
 
 /* fdatasync every file and fsync every directory at and below path, children before their directory. */
 mrec_status mrec_tree_sync(mrec_vfs *, const char *path, mrec_error *);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Publishing what a sequence holds, in the order of docs/order-of-writes.md. */
+#ifndef MREC_COMMIT_H
+#define MREC_COMMIT_H
+
+#include "sequence.h"
+
+typedef enum mrec_commit_kind {
+    MREC_COMMIT_AUTO,    /* survives the death of the process */
+    MREC_COMMIT_DURABLE, /* survives a power loss */
+    MREC_COMMIT_CLOSE,   /* durable, and ends the live form of the record */
+    MREC_COMMIT_CLOSE_UNSYNCED
+} mrec_commit_kind;
+
+/* One flush, whole. After a failure the sequence must not be committed again. */
+mrec_status mrec_commit(mrec_sequence *, mrec_commit_kind, mrec_error *);
+
+/* Parts of it, for creation and opening: every document that is stale; trajectory/.durable, synced when `durable`; the
+ * marker. Directories are synced with `durable`. */
+mrec_status mrec_commit_documents(mrec_sequence *, bool durable, mrec_error *);
+mrec_status mrec_commit_durable_file(mrec_sequence *, bool durable, mrec_error *);
+mrec_status mrec_commit_marker(mrec_sequence *, bool live, bool durable, mrec_error *);
+
+#endif

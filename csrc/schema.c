@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "schema.h"
+
+#include "document.h"
+#include "layout.h"
+#include "quantize.h"
+#include "vlen.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rules ---- */
+
+static bool is_node_name(const char *name) {
+    return name && name[0] && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+           strncmp(name, "__", 2) != 0 && strcmp(name, "zarr.json") != 0 && mrec_utf8_valid(name, strlen(name));
+}
+
+static bool is_one_of(const char *name, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+static mrec_status check_name(const char *what, const char *name, const char *const *reserved, mrec_error *error) {
+    if (!is_node_name(name))
+        return mrec_fail(error, MREC_E_SCHEMA, NULL,
+                         "%s name '%s' is no node name: it must be UTF-8, not empty, without '/', not '.', '..' or "
+                         "'zarr.json', and not begin with '__'",
+                         what, name ? name : "");
+    if (is_one_of(name, reserved))
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "%s name '%s' is reserved; choose another", what, name);
+    return MREC_OK;
+}
+
+static mrec_status check_column(const mrec_block *block, size_t i, mrec_error *error) {
+    static const char *const reserved[] = {"offset", "step_index", "_validity", NULL};
+    const mrec_column *column = &block->columns[i];
+    double grid;
+    MREC_TRY(check_name("column", column->name, reserved, error));
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(block->columns[k].name, column->name) == 0)
+            return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s' declares column '%s' twice", block->name,
+                             column->name);
+    if (column->dtype > MREC_STRING)
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s', column '%s': not a column type; use f64", block->name,
+                         column->name);
+    if (column->precision != 0 && (column->dtype != MREC_F64 || !mrec_grid(column->precision, &grid)))
+        return mrec_fail(error, MREC_E_SCHEMA, NULL,
+                         "block '%s', column '%s': a precision is for f64 columns and lies between 2^-1000 and 2^1000",
+                         block->name, column->name);
+    return MREC_OK;
+}
+
+static mrec_status check_block(const mrec_schema *schema, size_t i, mrec_error *error) {
+    static const char *const reserved[] = {"step", "time", "meta", "box", NULL};
+    const mrec_block *block = &schema->blocks[i];
+    MREC_TRY(check_name("block", block->name, reserved, error));
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(schema->blocks[k].name, block->name) == 0)
+            return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s' is declared twice", block->name);
+    for (size_t k = 0; k < block->nstructural; k++)
+        if (block->structural[k] == 0)
+            return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s': structural_shape has an axis of length 0",
+                             block->name);
+    for (size_t k = 0; k < block->ncolumns; k++)
+        MREC_TRY(check_column(block, k, error));
+    return MREC_OK;
+}
+
+static bool is_tag(const mrec_value *value) {
+    const uint32_t w = value->width;
+    switch (value->dtype) {
+    case MREC_BOOL:
+    case MREC_I32:
+    case MREC_I64:
+    case MREC_U32:
+    case MREC_U64:
+        return !value->json && (w == 1 || w == 3);
+    case MREC_F64:
+        return !value->json && (w == 1 || w == 3 || w == 6 || w == 9);
+    case MREC_STRING:
+        return w == 1;
+    default:
+        return false;
+    }
+}
+
+static mrec_status check_value(const mrec_schema *schema, size_t i, mrec_error *error) {
+    static const char *const reserved[] = {NULL};
+    const mrec_value *value = &schema->values[i];
+    MREC_TRY(check_name("per-step value", value->name, reserved, error));
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(schema->values[k].name, value->name) == 0)
+            return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s' is declared twice", value->name);
+    if (!is_tag(value))
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s' has a type that no tag names", value->name);
+    size_t size = mrec_dtype_size(value->dtype) * value->width;
+    if (value->fill_json && value->dtype != MREC_STRING && value->fill_size != size)
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s': its fill has %zu bytes instead of %zu",
+                         value->name, value->fill_size, size);
+    return MREC_OK;
+}
+
+/* ---- copy ---- */
+
+/* n bytes and a NUL, owned by the copy; `bytes` may be NULL when n is 0. */
+static void *keep(mrec_schema_copy *copy, const void *bytes, size_t n) {
+    void **owned = realloc(copy->owned, (copy->nowned + 1) * sizeof *owned);
+    if (!owned)
+        return NULL;
+    copy->owned = owned;
+    uint8_t *kept = malloc(n + 1);
+    if (!kept)
+        return NULL;
+    if (n)
+        memcpy(kept, bytes, n);
+    kept[n] = 0;
+    copy->owned[copy->nowned++] = kept;
+    return kept;
+}
+
+static bool keep_text(mrec_schema_copy *copy, const char **text) {
+    *text = keep(copy, *text, strlen(*text));
+    return *text != NULL;
+}
+
+static bool keep_block(mrec_schema_copy *copy, mrec_block *block) {
+    mrec_column *columns = keep(copy, block->columns, block->ncolumns * sizeof *columns);
+    block->structural = keep(copy, block->structural, block->nstructural * sizeof *block->structural);
+    block->columns = columns;
+    if (!columns || !block->structural || !keep_text(copy, &block->name))
+        return false;
+    for (size_t i = 0; i < block->ncolumns; i++) {
+        columns[i].trailing = keep(copy, columns[i].trailing, columns[i].ntrailing * sizeof *columns[i].trailing);
+        if (!columns[i].trailing || !keep_text(copy, &columns[i].name))
+            return false;
+    }
+    return true;
+}
+
+static bool keep_value(mrec_schema_copy *copy, mrec_value *value) {
+    if (!keep_text(copy, &value->name) || !value->fill_json)
+        return value->name != NULL;
+    value->fill = keep(copy, value->fill, value->fill_size);
+    return value->fill && keep_text(copy, &value->fill_json);
+}
+
+static bool keep_schema(mrec_schema_copy *copy, const mrec_schema *schema) {
+    mrec_block *blocks = keep(copy, schema->blocks, schema->nblocks * sizeof *blocks);
+    mrec_value *values = keep(copy, schema->values, schema->nvalues * sizeof *values);
+    if (!blocks || !values)
+        return false;
+    for (size_t i = 0; i < schema->nblocks; i++)
+        if (!keep_block(copy, &blocks[i]))
+            return false;
+    for (size_t i = 0; i < schema->nvalues; i++)
+        if (!keep_value(copy, &values[i]))
+            return false;
+    copy->schema = (mrec_schema){schema->nblocks, blocks, schema->nvalues, values};
+    return true;
+}
+
+mrec_status mrec_schema_copy_init(mrec_schema_copy *copy, const mrec_schema *schema, mrec_error *error) {
+    memset(copy, 0, sizeof *copy);
+    for (size_t i = 0; i < schema->nblocks; i++)
+        MREC_TRY(check_block(schema, i, error));
+    for (size_t i = 0; i < schema->nvalues; i++)
+        MREC_TRY(check_value(schema, i, error));
+    return keep_schema(copy, schema) ? MREC_OK : mrec_fail_memory(error);
+}
+
+void mrec_schema_copy_free(mrec_schema_copy *copy) {
+    for (size_t i = 0; i < copy->nowned; i++)
+        free(copy->owned[i]);
+    free(copy->owned);
+    memset(copy, 0, sizeof *copy);
+}
+
+/* ---- JSON ---- */
+
+static mrec_status print_key(mrec_buffer *out, bool first, const char *name, mrec_error *error) {
+    if (!first)
+        MREC_TRY(mrec_buffer_print(out, error, ","));
+    MREC_TRY(mrec_buffer_json(out, name, strlen(name), error));
+    return mrec_buffer_print(out, error, ":");
+}
+
+static mrec_status print_column(mrec_buffer *out, const mrec_column *column, mrec_error *error) {
+    MREC_TRY(mrec_buffer_print(out, error, "{\"dtype\":\"%s\",\"trailing\":", mrec_dtype_name(column->dtype)));
+    MREC_TRY(mrec_json_axes(out, column->trailing, column->ntrailing, error));
+    if (column->precision != 0) {
+        MREC_TRY(mrec_buffer_print(out, error, ",\"precision\":"));
+        MREC_TRY(mrec_json_f64(out, column->precision, error));
+    }
+    return mrec_buffer_print(out, error, column->nullable ? ",\"nullable\":true}" : "}");
+}
+
+static mrec_status print_block(mrec_buffer *out, const mrec_block *block, mrec_error *error) {
+    MREC_TRY(mrec_buffer_print(out, error, "{\"columns\":{"));
+    for (size_t i = 0; i < block->ncolumns; i++) {
+        MREC_TRY(print_key(out, i == 0, block->columns[i].name, error));
+        MREC_TRY(print_column(out, &block->columns[i], error));
+    }
+    MREC_TRY(mrec_buffer_print(out, error, "}"));
+    if (block->nstructural) {
+        MREC_TRY(mrec_buffer_print(out, error, ",\"structural_shape\":"));
+        MREC_TRY(mrec_json_axes(out, block->structural, block->nstructural, error));
+    }
+    return mrec_buffer_print(out, error, "}");
+}
+
+mrec_status mrec_value_tag(const mrec_value *value, mrec_buffer *out, mrec_error *error) {
+    if (value->json)
+        return mrec_buffer_print(out, error, "json");
+    MREC_TRY(mrec_buffer_print(out, error, "%s", mrec_dtype_name(value->dtype)));
+    return value->width > 1 ? mrec_buffer_print(out, error, "x%" PRIu32, value->width) : MREC_OK;
+}
+
+static mrec_status print_value(mrec_buffer *out, const mrec_value *value, mrec_error *error) {
+    MREC_TRY(mrec_buffer_print(out, error, "{\"dtype\":\""));
+    MREC_TRY(mrec_value_tag(value, out, error));
+    return value->fill_json ? mrec_buffer_print(out, error, "\",\"fill\":%s}", value->fill_json)
+                            : mrec_buffer_print(out, error, "\"}");
+}
+
+mrec_status mrec_schema_json(const mrec_schema *schema, mrec_buffer *out, mrec_error *error) {
+    MREC_TRY(mrec_buffer_print(out, error, "{\"blocks\":{"));
+    for (size_t i = 0; i < schema->nblocks; i++) {
+        MREC_TRY(print_key(out, i == 0, schema->blocks[i].name, error));
+        MREC_TRY(print_block(out, &schema->blocks[i], error));
+    }
+    MREC_TRY(mrec_buffer_print(out, error, "},\"meta\":{"));
+    for (size_t i = 0; i < schema->nvalues; i++) {
+        MREC_TRY(print_key(out, i == 0, schema->values[i].name, error));
+        MREC_TRY(print_value(out, &schema->values[i], error));
+    }
+    return mrec_buffer_print(out, error, "}}");
+}

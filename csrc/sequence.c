@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "sequence.h"
+
+#include "bytes.h"
+#include "vlen.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPEN_FILES 64
+
+/* ---- making and freeing ---- */
+
+static mrec_status copy_text(const char *text, char **out, mrec_error *error) {
+    *out = strdup(text ? text : "");
+    return *out ? MREC_OK : mrec_fail_memory(error);
+}
+
+static mrec_status init_schema(mrec_sequence *seq, const mrec_schema *schema, const char *schema_json,
+                               mrec_error *error) {
+    MREC_TRY(mrec_schema_copy_init(&seq->declared, schema, error));
+    if (schema_json)
+        return copy_text(schema_json, &seq->schema_json, error);
+    mrec_buffer text = {0};
+    mrec_status status = mrec_schema_json(schema, &text, error);
+    seq->schema_json = (char *)text.data;
+    return status;
+}
+
+mrec_status mrec_sequence_init(mrec_sequence *seq, mrec_vfs *vfs, const char *root, const mrec_schema *schema,
+                               const char *schema_json, const char *other_attributes, mrec_error *error) {
+    memset(seq, 0, sizeof *seq);
+    seq->store.files = (mrec_files){.vfs = vfs, .budget = OPEN_FILES};
+    MREC_TRY(copy_text(root, &seq->store.root, error));
+    MREC_TRY(copy_text(other_attributes, &seq->other_attributes, error));
+    MREC_TRY(mrec_coder_new(&seq->store.coder, error));
+    MREC_TRY(init_schema(seq, schema, schema_json, error));
+    schema = &seq->declared.schema;
+    seq->blocks = calloc(schema->nblocks + 1, sizeof *seq->blocks);
+    seq->values = calloc(schema->nvalues + 1, sizeof *seq->values);
+    seq->staged_values = calloc(schema->nvalues + 1, sizeof *seq->staged_values);
+    if (!seq->blocks || !seq->values || !seq->staged_values)
+        return mrec_fail_memory(error);
+    seq->steps.store = seq->times.store = &seq->store;
+    MREC_TRY(mrec_document_init(&seq->marker, root, "trajectory", error));
+    MREC_TRY(mrec_group_init(&seq->values_group, root, "trajectory/meta", error));
+    return mrec_group_set(&seq->values_group, "", error);
+}
+
+void mrec_sequence_free(mrec_sequence *seq) {
+    const mrec_schema *schema = &seq->declared.schema;
+    for (size_t i = 0; seq->blocks && i < schema->nblocks; i++)
+        if (seq->blocks[i].block)
+            mrec_block_free(&seq->blocks[i]);
+    for (size_t i = 0; seq->values && seq->staged_values && i < schema->nvalues; i++) {
+        mrec_array_free(seq->values[i]);
+        mrec_buffer_free(&seq->staged_values[i]);
+    }
+    mrec_cell_free(&seq->cell);
+    mrec_array_free(seq->steps.array);
+    mrec_array_free(seq->times.array);
+    mrec_document_free(&seq->marker);
+    mrec_group_free(&seq->values_group);
+    mrec_schema_copy_free(&seq->declared);
+    mrec_coder_free(seq->store.coder);
+    free(seq->blocks);
+    free(seq->values);
+    free(seq->staged_values);
+    free(seq->schema_json);
+    free(seq->other_attributes);
+    free(seq->store.root);
+}
+
+char *mrec_value_key(const mrec_value *value) {
+    return mrec_path_join("trajectory/meta", value->name);
+}
+
+static mrec_status make_value(mrec_sequence *seq, const mrec_value *value, mrec_array **array, mrec_error *error) {
+    const uint64_t width = value->width;
+    mrec_layout layout;
+    mrec_buffer attributes = {0};
+    char *key = mrec_value_key(value);
+    mrec_layout_dense(value->dtype, width > 1, &width, &layout);
+    mrec_status status = key ? mrec_buffer_print(&attributes, error, "{\"meta_dtype\":\"") : mrec_fail_memory(error);
+    if (status == MREC_OK)
+        status = mrec_value_tag(value, &attributes, error);
+    if (status == MREC_OK)
+        status = mrec_buffer_print(&attributes, error, "\"}");
+    if (status == MREC_OK)
+        status = mrec_array_new(&seq->store, key, &layout, NULL, NULL, (char *)attributes.data, array, error);
+    mrec_buffer_free(&attributes);
+    free(key);
+    return status;
+}
+
+mrec_status mrec_sequence_make_arrays(mrec_sequence *seq, const mrec_options *options, mrec_error *error) {
+    const mrec_schema *schema = &seq->declared.schema;
+    for (size_t i = 0; i < schema->nblocks; i++)
+        MREC_TRY(mrec_block_make_columns(&seq->blocks[i], options, error));
+    for (size_t i = 0; i < schema->nvalues; i++)
+        if (!seq->values[i])
+            MREC_TRY(make_value(seq, &schema->values[i], &seq->values[i], error));
+    return MREC_OK;
+}
+
+/* ---- per-step values ---- */
+
+static mrec_status refuse_value(const mrec_sequence *seq, const mrec_value *value, mrec_error *error,
+                                const char *what) {
+    return mrec_fail(error, MREC_E_SCHEMA, NULL, "frame %" PRIu64 ", per-step value '%s': %s", seq->nframes,
+                     value->name, what);
+}
+
+static mrec_status stage_value(mrec_sequence *seq, size_t i, const mrec_value_data *data, mrec_error *error) {
+    const mrec_value *value = &seq->declared.schema.values[i];
+    mrec_value_data fill = {value->fill, value->fill_size};
+    mrec_buffer *staged = &seq->staged_values[i];
+    if (!data || !data->data) {
+        if (!value->fill_json)
+            return refuse_value(seq, value, error, "it is declared without a fill, so every frame must give it");
+        data = &fill;
+    }
+    staged->size = 0;
+    if (value->dtype == MREC_STRING) {
+        if (data->size > UINT32_MAX || !mrec_utf8_valid(data->data, data->size))
+            return refuse_value(seq, value, error, "the text is not valid UTF-8, or above 4 GiB");
+        uint8_t length[4];
+        mrec_store_u32(length, (uint32_t)data->size);
+        MREC_TRY(mrec_buffer_add(staged, length, 4, error));
+    } else if (data->size != seq->values[i]->row_bytes) {
+        return refuse_value(seq, value, error, "the data has another size than the declared type");
+    }
+    MREC_TRY(mrec_buffer_add(staged, data->data, data->size, error));
+    if (value->dtype == MREC_BOOL)
+        for (size_t k = 0; k < staged->size; k++)
+            staged->data[k] = staged->data[k] != 0;
+    return MREC_OK;
+}
+
+/* ---- frames ---- */
+
+static mrec_status stage_blocks(mrec_sequence *seq, const mrec_frame *frame, mrec_error *error) {
+    for (size_t i = 0; frame->blocks && i < seq->declared.schema.nblocks; i++)
+        if (frame->blocks[i].present)
+            MREC_TRY(mrec_block_stage(&seq->blocks[i], &frame->blocks[i], seq->nframes, error));
+    return frame->cell ? mrec_cell_stage(&seq->cell, frame->cell, seq->nframes, error) : MREC_OK;
+}
+
+mrec_status mrec_sequence_stage(mrec_sequence *seq, const mrec_frame *frame, mrec_error *error) {
+    MREC_TRY(mrec_steps_check(&seq->steps, frame->step, error));
+    MREC_TRY(mrec_times_check(&seq->times, frame->has_time, error));
+    MREC_TRY(stage_blocks(seq, frame, error));
+    for (size_t i = 0; i < seq->declared.schema.nvalues; i++)
+        MREC_TRY(stage_value(seq, i, frame->values ? &frame->values[i] : NULL, error));
+    return MREC_OK;
+}
+
+mrec_status mrec_sequence_apply(mrec_sequence *seq, const mrec_frame *frame, mrec_error *error) {
+    const mrec_schema *schema = &seq->declared.schema;
+    for (size_t i = 0; frame->blocks && i < schema->nblocks; i++)
+        if (frame->blocks[i].present)
+            MREC_TRY(mrec_block_apply(&seq->blocks[i], seq->nframes, error));
+    if (frame->cell)
+        MREC_TRY(mrec_cell_apply(&seq->cell, seq->nframes, error));
+    for (size_t i = 0; i < schema->nvalues; i++)
+        MREC_TRY(mrec_array_append(seq->values[i], seq->staged_values[i].data, 1, seq->staged_values[i].size, error));
+    MREC_TRY(mrec_steps_append(&seq->steps, frame->step, error));
+    MREC_TRY(mrec_times_append(&seq->times, frame->has_time, frame->time, error));
+    seq->nframes++;
+    return MREC_OK;
+}
+
+mrec_status mrec_sequence_prime(mrec_sequence *seq, const mrec_frame *frame, mrec_error *error) {
+    MREC_TRY(stage_blocks(seq, frame, error));
+    for (size_t i = 0; frame->blocks && i < seq->declared.schema.nblocks; i++)
+        if (frame->blocks[i].present)
+            mrec_block_prime(&seq->blocks[i]);
+    if (frame->cell)
+        mrec_cell_prime(&seq->cell);
+    return mrec_cell_set_attributes(&seq->cell, error);
+}
+
+/* ---- nodes and marker ---- */
+
+mrec_status mrec_sequence_visit(mrec_sequence *seq, mrec_node_visit visit, void *arg, mrec_error *error) {
+    const mrec_schema *schema = &seq->declared.schema;
+    for (size_t i = 0; i < schema->nblocks; i++)
+        MREC_TRY(mrec_block_visit(&seq->blocks[i], visit, arg, error));
+    MREC_TRY(mrec_cell_visit(&seq->cell, visit, arg, error));
+    MREC_TRY(mrec_visit_array(visit, arg, seq->steps.array, error));
+    MREC_TRY(mrec_visit_array(visit, arg, seq->times.array, error));
+    MREC_TRY(mrec_visit_group(visit, arg, &seq->values_group, error));
+    for (size_t i = 0; i < schema->nvalues; i++)
+        MREC_TRY(mrec_visit_array(visit, arg, seq->values[i], error));
+    return MREC_OK;
+}
+
+mrec_status mrec_sequence_marker(const mrec_sequence *seq, bool live, mrec_buffer *out, mrec_error *error) {
+    MREC_TRY(mrec_buffer_print(out, error,
+                               "{\"zarr_format\":3,\"node_type\":\"group\",\"attributes\":{\"sequence_schema\":%s,"
+                               "\"nstep\":%" PRIu64,
+                               seq->schema_json, seq->nframes));
+    if (live)
+        MREC_TRY(mrec_buffer_print(out, error, ",\"mrec_nstep\":%" PRIu64, seq->nframes));
+    MREC_TRY(mrec_steps_attribute(&seq->steps, out, error));
+    MREC_TRY(mrec_times_attribute(&seq->times, out, error));
+    return mrec_buffer_print(out, error, "%s%s}}", seq->other_attributes[0] ? "," : "", seq->other_attributes);
+}
