@@ -88,11 +88,11 @@ static bool swaps(const mrec_codec *codec) {
 }
 
 static void reverse_elements(uint8_t *bytes, size_t n, size_t size) {
-    for (uint8_t *element = bytes; element < bytes + n; element += size)
-        for (size_t i = 0, j = size - 1; i < j; i++, j--) {
-            uint8_t byte = element[i];
-            element[i] = element[j];
-            element[j] = byte;
+    for (size_t at = 0; at < n; at += size)
+        for (size_t i = at, j = at + size - 1; i < j; i++, j--) {
+            uint8_t byte = bytes[i];
+            bytes[i] = bytes[j];
+            bytes[j] = byte;
         }
 }
 
