@@ -40,7 +40,8 @@ void mrec_coder_free(mrec_coder *coder);
 mrec_status mrec_encode_bound(const mrec_pipeline *pipeline, size_t n, size_t *bound, mrec_error *error);
 
 /* Encode n bytes and append the result to *out, so out->size grows by the encoded size. Where SHUFFLE meets bytes
- * that are no multiple of its element size: CODEC. No allocation once coder and out have grown to size. */
+ * that are no multiple of its element size: CODEC. A level that does not exist: VALUE. No allocation once coder and out
+ * have grown to size. */
 mrec_status mrec_encode(mrec_coder *coder, const mrec_pipeline *pipeline, const void *bytes, size_t n, mrec_buffer *out,
                         mrec_error *error);
 

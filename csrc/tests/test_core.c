@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The core, tested without Python. From the top of the repository:
+ *   cc -std=c11 -g -Icsrc -Icsrc/include csrc/?*.c csrc/tests/?*.c -ldeflate -lzstd -lpthread -lm -o build/test_core
+ * Add -fsanitize=address,undefined, or run it under valgrind. Every kernel runs with and without what the processor
+ * offers beyond the base instruction set. */
+#include "tests.h"
+
+#include "buffer.h"
+#include "cpu.h"
+#include "vlen.h"
+
+#include <errno.h>
+
+void test_status(void) {
+    mrec_error error;
+    assert(mrec_fail(&error, MREC_E_VALUE, "/a/b", "step %d", 3) == MREC_E_VALUE);
+    assert(error.status == MREC_E_VALUE && error.sys_errno == 0);
+    assert(strcmp(error.path, "/a/b") == 0 && strcmp(error.message, "step 3") == 0);
+    /* an error may be put into other words with its own parts */
+    mrec_fail(&error, MREC_E_CORRUPT, error.path, "array x: %s", error.message);
+    assert(strcmp(error.path, "/a/b") == 0 && strcmp(error.message, "array x: step 3") == 0);
+    assert(mrec_fail_errno(&error, ENOENT, "f", "open") == MREC_E_IO && error.sys_errno == ENOENT);
+    assert(strncmp(error.message, "open: ", 6) == 0 && strlen(error.message) > 6);
+    char path[2000];
+    memset(path, 'p', sizeof path);
+    path[sizeof path - 1] = '\0';
+    mrec_fail(&error, MREC_E_IO, path, "%s", path);
+    assert(strlen(error.path) == sizeof error.path - 1 && strlen(error.message) == sizeof error.message - 1);
+    assert(mrec_fail_memory(NULL) == MREC_E_MEMORY && mrec_fail_errno(NULL, EIO, NULL, "x") == MREC_E_IO);
+    assert(strcmp(mrec_status_name(MREC_E_IO), "i/o error") == 0 && mrec_status_name((mrec_status)99) != NULL);
+    assert(mrec_dtype_size(MREC_C128) == 16 && mrec_dtype_size(MREC_F16) == 2 && mrec_dtype_size(MREC_STRING) == 0);
+    uint64_t out;
+    assert(mrec_mul(UINT64_MAX / 3, 3, &out) && out == UINT64_MAX && !mrec_mul(UINT64_MAX / 3 + 1, 3, &out));
+    assert(mrec_add(UINT64_MAX - 1, 1, &out) && out == UINT64_MAX && !mrec_add(UINT64_MAX, 1, &out));
+}
+
+void test_buffer(void) {
+    mrec_buffer buffer = {0};
+    mrec_error error;
+    assert(mrec_buffer_reserve(&buffer, 0, &error) == MREC_OK && buffer.data == NULL);
+    assert(mrec_buffer_add(&buffer, "", 0, &error) == MREC_OK && buffer.size == 0);
+    for (int i = 0; i < 1000; i++)
+        assert(mrec_buffer_print(&buffer, &error, "%03d,", i) == MREC_OK && buffer.data[buffer.size] == '\0');
+    assert(buffer.size == 4000 && strncmp((char *)buffer.data + 2800, "700,701,", 8) == 0);
+    assert(mrec_buffer_reserve(&buffer, SIZE_MAX, &error) == MREC_E_MEMORY && buffer.size == 4000);
+    assert(mrec_buffer_add(&buffer, "x", SIZE_MAX, &error) == MREC_E_MEMORY && buffer.size == 4000);
+    buffer.size = 0;
+    assert(mrec_buffer_json(&buffer, "a\"\\\n\t\x01\xc3\xa9\x7f", 9, &error) == MREC_OK);
+    const char *json = "\"a\\\"\\\\\\n\\t\\u0001\xc3\xa9\x7f\"";
+    assert(buffer.size == strlen(json) && memcmp(buffer.data, json, buffer.size) == 0);
+    buffer.size = 0;
+    assert(mrec_buffer_json(&buffer, NULL, 0, &error) == MREC_OK && buffer.size == 2);
+    mrec_buffer_free(&buffer);
+    assert(buffer.data == NULL && buffer.capacity == 0);
+}
+
+static bool valid(const char *text) {
+    return mrec_utf8_valid(text, strlen(text));
+}
+
+static void test_utf8(void) {
+    assert(mrec_utf8_valid(NULL, 0) && mrec_utf8_valid("\0", 1));
+    assert(valid("plain text longer than a word") && valid("\xc2\x80\xdf\xbf"));
+    assert(valid("\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf") && valid("\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"));
+    const char *bad[] = {"\x80",         "\xbf",         "\xc0\x80",         "\xc1\xbf",         "\xe0\x9f\xbf",
+                         "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+                         "\xff",         "\xc2",         "\xe1\x80",         "\xf1\x80\x80",     "\xc2 ",
+                         "\xe1\x80 ",    "\xf1\x80\x80 "};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[64];
+        assert(!valid(bad[i]));
+        snprintf(text, sizeof text, "twelve bytes%sand then some more", bad[i]);
+        assert(!valid(text));
+    }
+}
+
+void test_vlen(void) {
+    test_utf8();
+    static const uint8_t chunk[] = {3, 0, 0, 0, 2, 0, 0, 0, 'O', 'W', 0, 0, 0, 0, 2, 0, 0, 0, 0xc3, 0xa9};
+    uint64_t ends[3];
+    mrec_error error;
+    assert(mrec_vlen_walk(chunk, sizeof chunk, 3, ends, &error) == MREC_OK);
+    assert(ends[0] == 10 && ends[1] == 14 && ends[2] == 20);
+    assert(mrec_vlen_start(ends, 0) == 8 && mrec_vlen_start(ends, 1) == 14 && mrec_vlen_start(ends, 2) == 18);
+    assert(mrec_vlen_walk(chunk, sizeof chunk, 2, NULL, &error) == MREC_E_CORRUPT);
+    assert(mrec_vlen_walk(chunk, sizeof chunk, 3 + (1ull << 32), NULL, &error) == MREC_E_CORRUPT);
+    for (size_t n = 0; n < sizeof chunk; n++) {
+        uint8_t *cut = malloc(n > 0 ? n : 1);
+        assert(cut != NULL);
+        memcpy(cut, chunk, n);
+        assert(mrec_vlen_walk(cut, n, 3, ends, &error) == MREC_E_CORRUPT);
+        free(cut);
+    }
+    static const size_t bad_at[] = {4, 7, 8, 18, 19}; /* sizes, and bytes that stop being UTF-8 */
+    for (size_t i = 0; i < sizeof bad_at / sizeof bad_at[0]; i++) {
+        uint8_t copy[sizeof chunk];
+        memcpy(copy, chunk, sizeof chunk);
+        copy[bad_at[i]] = 0xff;
+        assert(mrec_vlen_walk(copy, sizeof copy, 3, ends, &error) == MREC_E_CORRUPT);
+    }
+    uint8_t longer[sizeof chunk + 1] = {0};
+    memcpy(longer, chunk, sizeof chunk);
+    assert(mrec_vlen_walk(longer, sizeof longer, 3, ends, &error) == MREC_E_CORRUPT);
+    assert(mrec_vlen_walk("\0\0\0\0", 4, 0, NULL, &error) == MREC_OK);
+}
+
+int main(void) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } tests[] = {{"status", test_status}, {"buffer", test_buffer},   {"vlen", test_vlen},
+                 {"crc32c", test_crc32c}, {"shuffle", test_shuffle}, {"quantize", test_quantize},
+                 {"codec", test_codec},   {"damage", test_damage}};
+    static const unsigned features[] = {~0u, 0};
+    for (size_t f = 0; f < 2; f++) {
+        mrec_cpu_allow(features[f]);
+        for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+            tests[i].run();
+            printf("ok %s%s\n", tests[i].name, features[f] ? "" : " (portable)");
+        }
+    }
+    return 0;
+}
