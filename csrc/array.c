@@ -14,9 +14,6 @@ static bool is_string(const mrec_array *array) {
     return array->layout.dtype == MREC_STRING;
 }
 
-static uint64_t rows_per_shard(const mrec_array *array) {
-    return array->layout.rows_per_chunk * array->layout.chunks_per_shard;
-}
 
 /* Rows in the open chunk. */
 static uint64_t open_rows(const mrec_array *array) {
