@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One frame: named blocks of columns, a cell, a step, a time, and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+
+from mrec.box import Box
+from mrec.errors import SchemaError, UnknownName
+
+Array = np.ndarray
+
+
+class Block(MutableMapping[str, Array]):
+    """Columns of equal length by name, as a dict of arrays.
+
+    A column is a numpy array whose first axis is the row; a masked array has null rows where it is masked.
+    nrows: needed only for a block without columns. structural_shape: the rows are a grid of this shape, flattened.
+    precision: column name -> the grid its values were or will be rounded to.
+
+    >>> atoms = Block({"x": [0.0, 1.0], "element": ["O", "H"]})
+    >>> atoms.nrows, atoms["x"].dtype.name
+    (2, 'float64')
+    """
+
+    __slots__ = ("_columns", "_nrows", "precision", "structural_shape")
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any] | None = None,
+        *,
+        nrows: int | None = None,
+        structural_shape: tuple[int, ...] | None = None,
+        precision: Mapping[str, float] | None = None,
+    ) -> None:
+        self._columns: dict[str, Array] = {}
+        self._nrows = nrows
+        self.structural_shape = None if structural_shape is None else tuple(structural_shape)
+        self.precision = dict(precision or {})
+        for name, values in (columns or {}).items():
+            self[name] = values
+
+    @property
+    def nrows(self) -> int:
+        """The number of rows."""
+        return self._nrows or 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._columns)
+
+    def __getitem__(self, name: str) -> Array:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise UnknownName(f"there is no column {name!r}; there are: {_listed(self._columns)}") from None
+
+    def __setitem__(self, name: str, values: Any) -> None:
+        if not isinstance(name, str):
+            raise SchemaError(f"the name of a column is a string, not {name!r}")
+        array = np.asanyarray(values)
+        if array.dtype.kind == "U" and not hasattr(values, "dtype"):
+            array = np.array(values, dtype=np.dtypes.StringDType())  # keeps NULs at the end
+        if array.ndim == 0:
+            raise SchemaError(f"column {name!r} takes one value a row, not the single value {values!r}")
+        others = self._columns.keys() - {name}
+        fixed = bool(others) or (self._nrows is not None and not self._columns)
+        if fixed and len(array) != self._nrows:
+            raise SchemaError(f"column {name!r} has {len(array)} rows, the block has {self._nrows}")
+        self._nrows = len(array)
+        self._columns[name] = array
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        del self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __eq__(self, other: object) -> bool:
+        """The same rows and columns, bit for bit (NaN equals the same NaN, -0.0 is not 0.0); null rows are alike."""
+        if not isinstance(other, Block):
+            return NotImplemented
+        if self.nrows != other.nrows or self.keys() != other.keys():
+            return False
+        return all(same_bits(self[name], other[name]) for name in self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        rows = f"{self.nrows} row{'s' if self.nrows != 1 else ''}"
+        return f"<Block {rows}: {', '.join(f'{name} {_described(self[name])}' for name in self) or 'no columns'}>"
+
+
+class Frame:
+    """A frame of a trajectory, or a single snapshot.
+
+    blocks: name -> Block (a mapping of arrays is made one). step: int. time: float. box: a Box, or what `Box.coerce`
+    takes; None: no statement about a cell. values: per-step values by name. meta: the document of a snapshot.
+    index: the ordinal in the trajectory it came from.
+
+    `frame["atoms"]`, `"atoms" in frame`, `len(frame)` and iteration are about its blocks.
+
+    >>> frame = Frame({"atoms": {"x": [0.0, 1.0]}}, step=5, values={"pe": -1.5})
+    >>> frame["atoms"].nrows, frame.values["pe"]
+    (2, -1.5)
+    """
+
+    __slots__ = ("blocks", "box", "index", "meta", "step", "time", "values")
+
+    def __init__(
+        self,
+        blocks: Mapping[str, Any] | None = None,
+        *,
+        step: int | None = None,
+        time: float | None = None,
+        box: Any = None,
+        values: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        index: int | None = None,
+    ) -> None:
+        self.blocks: dict[str, Block] = {name: _as_block(name, block) for name, block in (blocks or {}).items()}
+        self.step = step
+        self.time = time
+        self.box: Box | None = None if box is None else Box.coerce(box)
+        self.values: dict[str, Any] = dict(values or {})
+        self.meta: dict[str, Any] = dict(meta or {})
+        self.index = index
+
+    def __getitem__(self, name: str) -> Block:
+        try:
+            return self.blocks[name]
+        except KeyError:
+            raise UnknownName(f"there is no block {name!r}; there are: {_listed(self.blocks)}") from None
+
+    def __setitem__(self, name: str, block: Any) -> None:
+        self.blocks[name] = _as_block(name, block)
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        del self.blocks[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.blocks
+
+    def keys(self) -> Any:
+        """The names of the blocks."""
+        return self.blocks.keys()
+
+    def __eq__(self, other: object) -> bool:
+        """The same step, time, cell, blocks, values and meta, bit for bit; the index does not count."""
+        if not isinstance(other, Frame):
+            return NotImplemented
+        return (
+            self.step == other.step
+            and _same_value(self.time, other.time)
+            and self.box == other.box
+            and self.blocks == other.blocks
+            and _same_values(self.values, other.values)
+            and _same_values(self.meta, other.meta)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        parts = [f"{key}={value}" for key in ("index", "step", "time") if (value := getattr(self, key)) is not None]
+        parts += [f"{name}={value!r}" for name, value in self.values.items() if isinstance(value, (bool, int, float))]
+        parts += [repr(self.box)] if self.box is not None else []
+        lines = [f"  {name!r}: {block!r}" for name, block in self.blocks.items()]
+        return "\n".join([f"<Frame {', '.join(parts)}".rstrip() + (":" if lines else ""), *lines]) + ">"
+
+
+def _as_block(name: str, block: Any) -> Block:
+    if not isinstance(name, str):
+        raise SchemaError(f"the name of a block is a string, not {name!r}")
+    if isinstance(block, Block):
+        return block
+    if isinstance(block, Mapping):
+        return Block(block)
+    raise SchemaError(f"block {name!r} takes a Block or a mapping of column names to arrays, not {block!r}")
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two arrays have the same type, shape, null rows and, outside these, the same bits."""
+    a, b = np.asanyarray(a), np.asanyarray(b)
+    if a.shape != b.shape or _kind(a) != _kind(b):
+        return False
+    masks = np.ma.getmaskarray(a), np.ma.getmaskarray(b)
+    if masks[0].any() or masks[1].any():
+        if not np.array_equal(*masks):
+            return False
+        a, b = np.asarray(a)[~masks[0]], np.asarray(b)[~masks[1]]
+    a, b = np.asarray(a), np.asarray(b)
+    if _kind(a) == "string":
+        return bool(a.tolist() == b.tolist())
+    return a.astype(a.dtype.newbyteorder("="), copy=False).tobytes() == b.astype(a.dtype.newbyteorder("=")).tobytes()
+
+
+def _kind(array: Array) -> Any:
+    return "string" if array.dtype.kind in "OTU" else array.dtype.newbyteorder("=")
+
+
+def _same_value(a: Any, b: Any) -> bool:
+    if isinstance(a, (np.ndarray, float)) and isinstance(b, (np.ndarray, float)):
+        return same_bits(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return False
+    return type(a) is type(b) and bool(a == b)
+
+
+def _same_values(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    return a.keys() == b.keys() and all(_same_value(a[key], b[key]) for key in a)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(repr, names)) or "none"
+
+
+def _described(array: Array) -> str:
+    kind = "string" if array.dtype.kind in "OTU" else array.dtype.name
+    trailing = "".join(f"[{n}]" for n in array.shape[1:])
+    nulls = int(np.ma.getmaskarray(array).reshape(len(array), -1).any(axis=1).sum()) if np.ma.isMA(array) else 0
+    return kind + trailing + (f" ({nulls} null)" if nulls else "")

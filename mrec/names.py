@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which names blocks, columns and values may have."""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Collection, Iterable
+
+from mrec.errors import SchemaError
+
+TRAJECTORY_BLOCKS = frozenset({"step", "time", "meta", "box"})
+TRAJECTORY_COLUMNS = frozenset({"offset", "step_index", "_validity"})
+FRAME_BLOCKS = frozenset({"box"})
+FRAME_COLUMNS = frozenset({"_validity"})
+NO_NAMES: frozenset[str] = frozenset()
+
+
+def check_name(name: object, what: str, reserved: Collection[str] = NO_NAMES) -> str:
+    """`name`, when a node of a record may be called so; else SchemaError. `what` is "block", "column in block "a"" ..."""
+    if not isinstance(name, str):
+        raise SchemaError(f"the name of a {what} is a string, not {name!r}")
+    wrong = _fault(name)
+    if wrong:
+        raise SchemaError(f"{name!r} cannot name a {what}: {wrong}; choose another name")
+    if name in reserved:
+        raise SchemaError(f"{name!r} cannot name a {what}: the format uses that name itself; choose another name")
+    return name
+
+
+def _fault(name: str) -> str:
+    if not name:
+        return "it is empty"
+    if name in (".", "..", "zarr.json"):
+        return "the store gives it another meaning"
+    if name.startswith("__"):
+        return "names that start with two underscores belong to Zarr"
+    for character, label in (("/", "a slash"), ("\0", "a NUL")):
+        if character in name:
+            return f"it holds {label}"
+    if any("\ud800" <= c <= "\udfff" for c in name):
+        return "it holds a lone surrogate, which UTF-8 cannot store"
+    return ""
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def warn_lookalikes(names: Iterable[str], what: str, beside: Iterable[str] = (), stacklevel: int = 3) -> None:
+    """UserWarning for each name that differs only in case or Unicode normal form from an earlier one or from `beside`."""
+    seen = {_folded(name): name for name in beside}
+    for name in names:
+        first = seen.setdefault(_folded(name), name)
+        if first != name:
+            warnings.warn(
+                f"the {what} names {first!r} and {name!r} differ only in case or Unicode form; "
+                "some file systems take them for one",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
