@@ -14,7 +14,6 @@ static bool is_string(const mrec_array *array) {
     return array->layout.dtype == MREC_STRING;
 }
 
-
 /* Rows in the open chunk. */
 static uint64_t open_rows(const mrec_array *array) {
     return array->length % array->layout.rows_per_chunk;
@@ -31,21 +30,22 @@ static mrec_status start_tail(mrec_array *array, mrec_error *error) {
     if (!is_string(array))
         return mrec_buffer_reserve(&array->tail, array->row_bytes * (size_t)array->layout.rows_per_chunk, error);
     uint8_t count[4];
-    mrec_store_u32(count, (uint32_t)array->layout.rows_per_chunk);
+    mrec_store_u32(count, (uint32_t)(array->layout.rows_per_chunk * array->row_items));
     return mrec_buffer_add(&array->tail, count, 4, error);
 }
 
 mrec_status mrec_array_new(mrec_store *store, const char *key, const mrec_layout *layout, const char *prefix,
                            const char *suffix, const char *attributes, mrec_array **out, mrec_error *error) {
     *out = NULL;
-    size_t row_bytes = 0;
-    MREC_TRY(mrec_layout_check(layout, key, &row_bytes, error));
+    size_t row_items = 0;
+    MREC_TRY(mrec_layout_check(layout, key, &row_items, error));
     mrec_array *array = calloc(1, sizeof *array);
     if (!array)
         return mrec_fail_memory(error);
     array->store = store;
     array->layout = *layout;
-    array->row_bytes = row_bytes;
+    array->row_items = row_items;
+    array->row_bytes = row_items * mrec_dtype_size(layout->dtype);
     array->doc_length = MREC_NO_DOCUMENT;
     mrec_status status = mrec_document_init(&array->doc, store->root, key, error);
     if (status == MREC_OK && !prefix)
@@ -164,7 +164,9 @@ mrec_status mrec_array_append(mrec_array *array, const void *rows, uint64_t nrow
     while (nrows > 0) {
         uint64_t open = open_rows(array);
         uint64_t take = nrows < per_chunk - open ? nrows : per_chunk - open;
-        size_t size = take == nrows ? n : is_string(array) ? strings_size(at, take) : (size_t)take * array->row_bytes;
+        size_t size = take == nrows      ? n
+                      : is_string(array) ? strings_size(at, take * array->row_items)
+                                         : (size_t)take * array->row_bytes;
         if (take == per_chunk && !is_string(array)) {
             MREC_TRY(put_chunk(array, at, size, take, error));
         } else {
@@ -186,8 +188,8 @@ mrec_status mrec_array_append(mrec_array *array, const void *rows, uint64_t nrow
 /* A chunk always encodes its full extent: zeros, which are empty strings too, stand for the rows to come. */
 static mrec_status put_open_chunk(mrec_array *array, mrec_error *error) {
     uint64_t chunk = array->length / array->layout.rows_per_chunk;
-    size_t missing =
-        (size_t)(array->layout.rows_per_chunk - open_rows(array)) * (is_string(array) ? 4 : array->row_bytes);
+    size_t missing = (size_t)(array->layout.rows_per_chunk - open_rows(array)) *
+                     (is_string(array) ? 4 * array->row_items : array->row_bytes);
     mrec_shard *shard;
     MREC_TRY(shard_of(array, chunk, &shard, error));
     MREC_TRY(mrec_buffer_reserve(&array->tail, array->tail.size + missing, error));
@@ -264,25 +266,25 @@ void mrec_array_set_durable(mrec_array *array) {
 
 /* ---- opening to append ---- */
 
-static mrec_status fill_tail(mrec_array *array, uint64_t rows) {
+static void fill_tail(mrec_array *array, uint64_t rows) {
     if (is_string(array)) {
-        memset(array->tail.data + 4, 0, (size_t)rows * 4);
-        array->tail.size = 4 + (size_t)rows * 4;
-        return MREC_OK;
+        array->tail.size = 4 + (size_t)rows * array->row_items * 4;
+        memset(array->tail.data + 4, 0, array->tail.size - 4);
+        return;
     }
     size_t element = mrec_dtype_size(array->layout.dtype), size = (size_t)rows * array->row_bytes;
     for (size_t at = 0; at < size; at += element)
         memcpy(array->tail.data + at, array->layout.fill, element);
     array->tail.size = size;
-    return MREC_OK;
 }
 
 static mrec_status decode_strings(mrec_array *array, const mrec_buffer *stored, uint64_t rows, mrec_error *error) {
     size_t limit = SIZE_MAX / 4;
     MREC_TRY(mrec_decode_any(array->store->coder, &array->layout.pipeline, stored->data, stored->size, limit,
                              &array->tail, error));
-    MREC_TRY(mrec_vlen_walk(array->tail.data, array->tail.size, array->layout.rows_per_chunk, NULL, error));
-    array->tail.size = 4 + strings_size(array->tail.data + 4, rows);
+    MREC_TRY(mrec_vlen_walk(array->tail.data, array->tail.size, array->layout.rows_per_chunk * array->row_items, NULL,
+                            error));
+    array->tail.size = 4 + strings_size(array->tail.data + 4, rows * array->row_items);
     return MREC_OK;
 }
 
@@ -292,8 +294,10 @@ static mrec_status load_tail(mrec_array *array, uint64_t rows, mrec_error *error
     uint64_t chunk = last_chunk(array) % array->layout.chunks_per_shard;
     size_t whole = array->row_bytes * (size_t)array->layout.rows_per_chunk;
     if (!shard || mrec_shard_place(shard, chunk).offset == MREC_NO_PLACE) {
-        MREC_TRY(mrec_buffer_reserve(&array->tail, is_string(array) ? 4 + (size_t)rows * 4 : whole, error));
-        return fill_tail(array, rows);
+        size_t strings = 4 + (size_t)rows * array->row_items * 4;
+        MREC_TRY(mrec_buffer_reserve(&array->tail, is_string(array) ? strings : whole, error));
+        fill_tail(array, rows);
+        return MREC_OK;
     }
     mrec_buffer stored = {0};
     mrec_status status = mrec_shard_get(shard, chunk, &stored, error);

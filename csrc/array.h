@@ -50,8 +50,8 @@ void mrec_array_free(mrec_array *);
  * its open chunk are read. `durable`: the place of its last chunk is taken from there, not from the index. */
 mrec_status mrec_array_load(mrec_array *, uint64_t length, const mrec_tail *durable, mrec_error *);
 
-/* Append rows: nrows * row_bytes bytes, or for strings nrows times u32 length + bytes, n bytes in all. Whole chunks go
- * out as they fill. */
+/* Append rows: nrows * row_bytes bytes, or for strings nrows * row_items times u32 length + bytes, n bytes in all.
+ * Whole chunks go out as they fill. */
 mrec_status mrec_array_append(mrec_array *, const void *rows, uint64_t nrows, size_t n, mrec_error *);
 
 /* Put the open chunk and all indexes on disk. The document is not touched. */

@@ -205,12 +205,14 @@ static mrec_status stage_fixed(mrec_column_state *state, const mrec_column_data 
 static mrec_status stage_strings(mrec_column_state *state, const mrec_column_data *data, uint64_t rows, const where *at,
                                  mrec_error *error) {
     const uint8_t *bytes = data->data;
+    const size_t per_row = state->rows->row_items;
+    uint64_t count;
     state->staged.size = 0;
-    if (rows && !data->offsets)
-        return refuse(at, error, "strings need offsets");
-    for (uint64_t i = 0; i < rows; i++) {
+    if ((rows && !data->offsets) || !mrec_mul(rows, per_row, &count))
+        return refuse(at, error, "strings need offsets, and fewer of them than 2^64");
+    for (uint64_t i = 0; i < count; i++) {
         uint64_t start = data->offsets[i], stop = data->offsets[i + 1];
-        bool null = state->staged_mask.size && !state->staged_mask.data[i];
+        bool null = state->staged_mask.size && !state->staged_mask.data[i / per_row];
         if (stop < start || stop - start > UINT32_MAX || (stop > start && !bytes))
             return refuse(at, error, "string offsets must ascend, by less than 4 GiB each");
         if (null)

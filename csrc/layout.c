@@ -165,17 +165,18 @@ void mrec_layout_dense(mrec_dtype dtype, size_t ntrailing, const uint64_t *trail
     make_pipeline(layout, false, NULL);
 }
 
-mrec_status mrec_layout_check(const mrec_layout *layout, const char *key, size_t *row_bytes, mrec_error *error) {
-    uint64_t row = types[layout->dtype].size, chunk = 0, shard = 0;
+mrec_status mrec_layout_check(const mrec_layout *layout, const char *key, size_t *row_items, mrec_error *error) {
+    const bool string = layout->dtype == MREC_STRING;
+    uint64_t items = 1, chunk = 0, bytes = 0, shard = 0;
     bool fits = layout->ntrailing <= 6 && layout->rows_per_chunk > 0 && layout->chunks_per_shard > 0;
     for (size_t i = 0; fits && i < layout->ntrailing; i++)
-        fits = layout->trailing[i] > 0 && mrec_mul(row, layout->trailing[i], &row);
-    fits = fits && mrec_mul(row ? row : 4, layout->rows_per_chunk, &chunk) && chunk <= SIZE_MAX / 4 &&
-           mrec_mul(layout->rows_per_chunk, layout->chunks_per_shard, &shard) && shard <= INT64_MAX &&
-           (layout->dtype != MREC_STRING || layout->rows_per_chunk <= UINT32_MAX);
+        fits = layout->trailing[i] > 0 && mrec_mul(items, layout->trailing[i], &items);
+    fits = fits && mrec_mul(items, layout->rows_per_chunk, &chunk) && (!string || chunk <= UINT32_MAX) &&
+           mrec_mul(chunk, string ? 4 : types[layout->dtype].size, &bytes) && bytes <= SIZE_MAX / 4 &&
+           mrec_mul(layout->rows_per_chunk, layout->chunks_per_shard, &shard) && shard <= INT64_MAX;
     if (!fits)
         return mrec_fail(error, MREC_E_SCHEMA, key, "the chunks of this array are too large, or of no size");
-    *row_bytes = (size_t)row;
+    *row_items = (size_t)items;
     return MREC_OK;
 }
 

@@ -29,8 +29,8 @@ void mrec_layout_mask(uint64_t rows_per_chunk, const mrec_options *, mrec_layout
 /* A dense array: one row of ntrailing axes a frame or update. */
 void mrec_layout_dense(mrec_dtype, size_t ntrailing, const uint64_t *trailing, mrec_layout *);
 
-/* Bytes of one row; 0 for strings. SCHEMA when the extents are zero or a chunk is beyond memory. */
-mrec_status mrec_layout_check(const mrec_layout *, const char *key, size_t *row_bytes, mrec_error *);
+/* Elements of one row. SCHEMA when the extents are zero or a chunk is beyond memory. */
+mrec_status mrec_layout_check(const mrec_layout *, const char *key, size_t *row_items, mrec_error *);
 
 /* zarr.json is *prefix, the length, *suffix (both to be freed). attributes: a JSON object, or NULL. */
 mrec_status mrec_layout_document(const mrec_layout *, const char *attributes, char **prefix, char **suffix,

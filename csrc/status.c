@@ -25,16 +25,6 @@ const char *mrec_status_name(mrec_status status) {
     return i < sizeof names / sizeof names[0] ? names[i] : "unknown status";
 }
 
-size_t mrec_dtype_size(mrec_dtype dtype) {
-    static const uint8_t sizes[] = {
-        [MREC_BOOL] = 1, [MREC_I8] = 1,    [MREC_I16] = 2,    [MREC_I32] = 4, [MREC_I64] = 8,
-        [MREC_U8] = 1,   [MREC_U16] = 2,   [MREC_U32] = 4,    [MREC_U64] = 8, [MREC_F64] = 8,
-        [MREC_C64] = 8,  [MREC_C128] = 16, [MREC_STRING] = 0, [MREC_F32] = 4, [MREC_F16] = 2,
-    };
-    size_t i = (size_t)dtype;
-    return i < sizeof sizes ? sizes[i] : 0;
-}
-
 static void set_path(mrec_error *error, const char *path) {
     if (path == error->path)
         return;

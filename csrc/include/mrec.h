@@ -145,7 +145,7 @@ typedef struct mrec_column_data {
     const void *data;        /* first row; for strings the bytes of all rows, one after another */
     ptrdiff_t stride;        /* bytes from row to row; 0: rows stand close. Trailing axes are contiguous within a row */
     bool f32;                /* an f64 column given as float */
-    const uint64_t *offsets; /* strings: rows + 1 positions in data, ascending, offsets[0] the first byte */
+    const uint64_t *offsets; /* strings: a position in data for each, and the end; ascending */
     const uint8_t *valid;    /* a nullable column: one byte a row, 0 = null; NULL: no row is null */
 } mrec_column_data;
 
