@@ -98,7 +98,7 @@ install_requirements() {
     if [ "$wanted" != "$(cat "$stamp" 2>/dev/null)" ]; then
         echo "setup: installing Python packages for $*" >&2
         echo "$wanted" >build/requirements.txt
-        logged "pip could not install the packages in build/requirements.txt; without a network they must be in $venv" \
+        logged "pip could not install what build/requirements.txt lists; is there a network?" \
             $venv/bin/python -m pip install --disable-pip-version-check -r build/requirements.txt
         echo "$wanted" >"$stamp"
     fi
