@@ -41,7 +41,7 @@ lint:
 
 docs:
 	@tools/setup.sh test
-	@$(PYTHON) tools/docs.py
+	@$(PYTHON) -m pytest tests/test_docs.py mrec $(ARGS)
 
 clean:
 	rm -rf build dist *.egg-info mrec/_core.c mrec/*.so demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
