@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import shutil
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -28,6 +29,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one round, a tenth of the frames; the docs stay")
     parser.add_argument("--out", type=Path, default=ROOT / "out")
     options = parser.parse_args()
+    if sys.version_info < (3, 12):
+        sys.exit("the benchmark compares with molrs, which needs Python 3.12 or newer")
     if hasattr(os, "sched_setaffinity"):  # before the peers start their threads
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
 

@@ -12,14 +12,15 @@ import pytest
 from tests.interop.model import Record
 from tests.interop.records import RECORDS
 
-# molrs has wheels for Python 3.12 and later. Where it can be installed it must be there: nothing here is skipped.
+# molrs has wheels for Python 3.12 and later. A peer that can be installed must be there: nothing here is skipped.
 WITHOUT_MOLRS = sys.version_info < (3, 12)
+PEERS = ["zarr", "zarrs", "tensorstore", "h5py", "mdtraj", "MDAnalysis"] + ["molcrafts-molrs"] * (not WITHOUT_MOLRS)
 collect_ignore = ["molrs_side.py", "test_molrs.py"] if WITHOUT_MOLRS else []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if WITHOUT_MOLRS:
-        terminalreporter.write_line("left out, for want of a Python 3.12 or newer: the peer molcrafts-molrs")
+        terminalreporter.write_line("left out, for want of Python 3.12 or newer: the peer molcrafts-molrs")
 
 
 @pytest.fixture(params=RECORDS.values(), ids=RECORDS.keys())
