@@ -3,6 +3,7 @@
 #ifndef MREC_READER_H
 #define MREC_READER_H
 
+#include "cache.h"
 #include "codec.h"
 #include "vfs.h"
 
@@ -30,7 +31,8 @@ typedef struct mrec_array_spec {
     bool absent_is_loss; /* a chunk that is not there is CORRUPT, not fill */
     /* The last chunk as the durable file has it (storage.md, Commit); tail_nbytes 0: by the index alone. */
     uint64_t tail_shard, tail_chunk, tail_offset, tail_nbytes;
-    uint32_t tail_crc32c;
+    uint32_t tail_crc32c; /* the chunk's last four bytes when its pipeline ends in crc32c, otherwise of all its bytes */
+    mrec_cache *cache;    /* shared with other arrays, outlives them; NULL: one of its own */
 } mrec_array_spec;
 
 /* An open array. Thread-safe: any number of threads may read from one source at the same time. Files and parsed

@@ -43,6 +43,18 @@ class Block(MutableMapping[str, Array]):
         for name, values in (columns or {}).items():
             self[name] = values
 
+    @classmethod
+    def _made(
+        cls, columns: dict[str, Array], nrows: int, shape: tuple[int, ...] | None, precision: Mapping[str, float]
+    ) -> Block:
+        """From parts that are known to fit; takes the dict over."""
+        block = object.__new__(cls)
+        block._columns = columns
+        block._nrows = nrows
+        block.structural_shape = shape
+        block.precision = dict(precision)
+        return block
+
     @property
     def nrows(self) -> int:
         """The number of rows."""
@@ -136,6 +148,27 @@ class Frame:
         self.values: dict[str, Any] = dict(values or {})
         self.meta: dict[str, Any] = dict(meta or {})
         self.index = index
+
+    @classmethod
+    def _made(
+        cls,
+        blocks: dict[str, Block],
+        step: int | None,
+        time: float | None,
+        box: Box | None,
+        values: dict[str, Any],
+        index: int | None,
+    ) -> Frame:
+        """From parts that are known to fit; takes the dicts over."""
+        frame = object.__new__(cls)
+        frame.blocks = blocks
+        frame.step = step
+        frame.time = time
+        frame.box = box
+        frame.values = values
+        frame.meta = {}
+        frame.index = index
+        return frame
 
     def __getitem__(self, name: str) -> Block:
         try:

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cache.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define BUCKETS 1024u
+
+/* A worker that had to decode something large does not keep that memory. */
+#define WORKER_BYTES ((size_t)16 << 20)
+
+struct mrec_cache {
+    mrec_vfs *vfs;
+    pthread_mutex_t lock;
+    size_t bytes, max_bytes;
+    mrec_item *buckets[BUCKETS];
+    mrec_item *newest, *oldest;
+    uint64_t clock;
+    size_t nfiles, max_files;
+    mrec_file **files;
+    mrec_worker *workers;
+};
+
+mrec_status mrec_cache_new(mrec_vfs *vfs, size_t files, size_t bytes, mrec_cache **out, mrec_error *error) {
+    mrec_cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL)
+        return mrec_fail_memory(error);
+    cache->vfs = vfs;
+    cache->max_bytes = bytes ? bytes : MREC_CACHE_BYTES;
+    cache->max_files = files ? files : MREC_CACHE_FILES;
+    cache->files = calloc(cache->max_files, sizeof *cache->files);
+    if (cache->files == NULL || pthread_mutex_init(&cache->lock, NULL) != 0) {
+        free(cache->files);
+        free(cache);
+        return mrec_fail_memory(error);
+    }
+    *out = cache;
+    return MREC_OK;
+}
+
+static void worker_free(mrec_worker *worker) {
+    mrec_coder_free(worker->coder);
+    mrec_buffer_free(&worker->raw);
+    mrec_buffer_free(&worker->text);
+    free(worker);
+}
+
+static void file_close(mrec_cache *cache, mrec_file *file) {
+    if (file == NULL)
+        return;
+    cache->vfs->close(cache->vfs, file->fd); /* read only: nothing can be lost here */
+    free(file);
+}
+
+void mrec_cache_free(mrec_cache *cache) {
+    if (cache == NULL)
+        return;
+    while (cache->newest != NULL) {
+        mrec_item *item = cache->newest;
+        cache->newest = item->older;
+        free(item);
+    }
+    for (size_t i = 0; i < cache->nfiles; i++)
+        file_close(cache, cache->files[i]);
+    while (cache->workers != NULL) {
+        mrec_worker *worker = cache->workers;
+        cache->workers = worker->next;
+        worker_free(worker);
+    }
+    pthread_mutex_destroy(&cache->lock);
+    free(cache->files);
+    free(cache);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+static mrec_item **bucket(mrec_cache *cache, const void *owner, mrec_item_kind kind, uint64_t number) {
+    uint64_t h = ((uint64_t)(uintptr_t)owner >> 4) + number * 2 + (uint64_t)kind;
+    h *= UINT64_C(0x9E3779B97F4A7C15);
+    return &cache->buckets[(h >> 32) % BUCKETS];
+}
+
+static void list_add(mrec_cache *cache, mrec_item *item) {
+    item->newer = NULL;
+    item->older = cache->newest;
+    *(cache->newest ? &cache->newest->newer : &cache->oldest) = item;
+    cache->newest = item;
+}
+
+static void list_remove(mrec_cache *cache, mrec_item *item) {
+    *(item->newer ? &item->newer->older : &cache->newest) = item->older;
+    *(item->older ? &item->older->newer : &cache->oldest) = item->newer;
+}
+
+/* Make an item unfindable; it is freed when nobody holds it. */
+static void drop(mrec_cache *cache, mrec_item *item) {
+    mrec_item **link = bucket(cache, item->owner, item->kind, item->number);
+    while (*link != item)
+        link = &(*link)->chain;
+    *link = item->chain;
+    list_remove(cache, item);
+    cache->bytes -= item->size;
+    item->added = false;
+    if (item->pins == 0)
+        free(item);
+}
+
+mrec_item *mrec_item_new(size_t size) {
+    if (size > SIZE_MAX - sizeof(mrec_item))
+        return NULL;
+    mrec_item *item = malloc(sizeof *item + size);
+    if (item != NULL)
+        *item = (mrec_item){.pins = 1, .size = size};
+    return item;
+}
+
+mrec_item *mrec_cache_find(mrec_cache *cache, const void *owner, mrec_item_kind kind, uint64_t number) {
+    pthread_mutex_lock(&cache->lock);
+    mrec_item *item = *bucket(cache, owner, kind, number);
+    while (item != NULL && (item->owner != owner || item->number != number || item->kind != kind))
+        item = item->chain;
+    if (item != NULL) {
+        item->pins++;
+        if (item != cache->newest) {
+            list_remove(cache, item);
+            list_add(cache, item);
+        }
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return item;
+}
+
+void mrec_cache_add(mrec_cache *cache, mrec_item *item, const void *owner, mrec_item_kind kind, uint64_t number) {
+    item->owner = owner;
+    item->kind = kind;
+    item->number = number;
+    pthread_mutex_lock(&cache->lock);
+    mrec_item **link = bucket(cache, owner, kind, number);
+    item->chain = *link;
+    *link = item;
+    item->added = true;
+    list_add(cache, item);
+    cache->bytes += item->size;
+    for (mrec_item *old = cache->oldest; cache->bytes > cache->max_bytes && old != item;) {
+        mrec_item *newer = old->newer;
+        drop(cache, old);
+        old = newer;
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void mrec_item_release(mrec_cache *cache, mrec_item *item) {
+    if (item == NULL)
+        return;
+    pthread_mutex_lock(&cache->lock);
+    bool unused = --item->pins == 0 && !item->added;
+    pthread_mutex_unlock(&cache->lock);
+    if (unused)
+        free(item);
+}
+
+void mrec_cache_forget(mrec_cache *cache, const void *owner, mrec_item_kind kind, uint64_t from) {
+    pthread_mutex_lock(&cache->lock);
+    for (mrec_item *item = cache->oldest; item != NULL;) {
+        mrec_item *newer = item->newer;
+        if (item->owner == owner && item->kind == kind && item->number >= from)
+            drop(cache, item);
+        item = newer;
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* ---- files -------------------------------------------------------------------------------------------------- */
+
+/* The slot of the file used longest ago among those that nobody holds; max_files when there is none. */
+static size_t oldest_file(const mrec_cache *cache) {
+    size_t oldest = cache->max_files;
+    for (size_t i = 0; i < cache->nfiles; i++)
+        if (cache->files[i]->pins == 0 &&
+            (oldest == cache->max_files || cache->files[i]->used < cache->files[oldest]->used))
+            oldest = i;
+    return oldest;
+}
+
+static mrec_file *find_file(mrec_cache *cache, const void *owner, uint64_t number) {
+    for (size_t i = 0; i < cache->nfiles; i++)
+        if (cache->files[i]->owner == owner && cache->files[i]->number == number)
+            return cache->files[i];
+    return NULL;
+}
+
+/* Keep a file, in the place of another when the budget is used up; returns the other, to be closed. Where every
+ * file is held by a thread, this one is closed when it is released. */
+static mrec_file *keep_file(mrec_cache *cache, mrec_file *file) {
+    size_t slot = cache->nfiles;
+    mrec_file *other = NULL;
+    if (slot == cache->max_files) {
+        slot = oldest_file(cache);
+        if (slot == cache->max_files)
+            return NULL;
+        other = cache->files[slot];
+    } else {
+        cache->nfiles++;
+    }
+    cache->files[slot] = file;
+    file->kept = true;
+    return other;
+}
+
+mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number, const char *path, mrec_file **out,
+                           mrec_error *error) {
+    pthread_mutex_lock(&cache->lock);
+    mrec_file *file = find_file(cache, owner, number);
+    if (file != NULL) {
+        file->pins++;
+        file->used = ++cache->clock;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    *out = file;
+    if (file != NULL)
+        return MREC_OK;
+
+    int fd;
+    mrec_error failed = {0};
+    mrec_status status = mrec_file_open(cache->vfs, path, false, &fd, &failed);
+    if (status == MREC_E_IO && failed.sys_errno == ENOENT)
+        return MREC_OK;
+    if (status != MREC_OK) {
+        if (error != NULL)
+            *error = failed;
+        return status;
+    }
+    file = malloc(sizeof *file);
+    if (file == NULL) {
+        cache->vfs->close(cache->vfs, fd);
+        return mrec_fail_memory(error);
+    }
+    pthread_mutex_lock(&cache->lock);
+    *file = (mrec_file){.owner = owner, .number = number, .fd = fd, .pins = 1, .used = ++cache->clock};
+    mrec_file *other = keep_file(cache, file);
+    pthread_mutex_unlock(&cache->lock);
+    file_close(cache, other);
+    *out = file;
+    return MREC_OK;
+}
+
+void mrec_file_release(mrec_cache *cache, mrec_file *file) {
+    pthread_mutex_lock(&cache->lock);
+    bool unused = --file->pins == 0 && !file->kept;
+    pthread_mutex_unlock(&cache->lock);
+    if (unused)
+        file_close(cache, file);
+}
+
+void mrec_file_forget(mrec_cache *cache, const void *owner, uint64_t from) {
+    pthread_mutex_lock(&cache->lock);
+    for (size_t i = cache->nfiles; i-- > 0;) {
+        mrec_file *file = cache->files[i];
+        if (file->owner != owner || file->number < from)
+            continue;
+        cache->files[i] = cache->files[--cache->nfiles];
+        file->kept = false;
+        if (file->pins == 0)
+            file_close(cache, file);
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* ---- workers ------------------------------------------------------------------------------------------------ */
+
+mrec_status mrec_worker_take(mrec_cache *cache, mrec_worker **out, mrec_error *error) {
+    pthread_mutex_lock(&cache->lock);
+    mrec_worker *worker = cache->workers;
+    if (worker != NULL)
+        cache->workers = worker->next;
+    pthread_mutex_unlock(&cache->lock);
+    if (worker == NULL) {
+        worker = calloc(1, sizeof *worker);
+        if (worker == NULL)
+            return mrec_fail_memory(error);
+        mrec_status status = mrec_coder_new(&worker->coder, error);
+        if (status != MREC_OK) {
+            free(worker);
+            return status;
+        }
+    }
+    *out = worker;
+    return MREC_OK;
+}
+
+void mrec_worker_give(mrec_cache *cache, mrec_worker *worker) {
+    if (worker->raw.capacity > WORKER_BYTES)
+        mrec_buffer_free(&worker->raw);
+    if (worker->text.capacity > WORKER_BYTES)
+        mrec_buffer_free(&worker->text);
+    pthread_mutex_lock(&cache->lock);
+    worker->next = cache->workers;
+    cache->workers = worker;
+    pthread_mutex_unlock(&cache->lock);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "index.h"
+
+#include "bytes.h"
+#include "crc32c.h"
+
+#include <string.h>
+
+/* What an index item holds. */
+typedef struct parsed {
+    uint64_t torn;
+    uint64_t numbers[]; /* offset and size of each chunk */
+} parsed;
+
+bool mrec_index_bytes(const mrec_index_form *form, uint64_t *bytes) {
+    return mrec_mul(form->nchunks, 16, bytes) && mrec_add(*bytes, form->checked ? 4 : 0, bytes) &&
+           *bytes < SIZE_MAX / 2;
+}
+
+static bool checksum_holds(const uint8_t *raw, size_t n) {
+    return mrec_crc32c(0, raw, n - 4) == mrec_load_u32(raw + n - 4);
+}
+
+static uint64_t load_big(const uint8_t *b) {
+    uint64_t v = 0;
+    for (int i = 0; i < 8; i++)
+        v = v << 8 | b[i];
+    return v;
+}
+
+mrec_status mrec_index_read(mrec_vfs *vfs, int fd, const char *path, uint64_t size, const mrec_index_form *form,
+                            mrec_buffer *raw, mrec_item **out, mrec_error *error) {
+    uint64_t bytes;
+    if (!mrec_index_bytes(form, &bytes) || bytes > size)
+        return mrec_fail(error, MREC_E_CORRUPT, path, "the file has %llu bytes, less than its index",
+                         (unsigned long long)size);
+    size_t n = (size_t)bytes;
+    uint64_t offset = form->at_end ? size - bytes : 0;
+    MREC_TRY(mrec_buffer_reserve(raw, n, error));
+    MREC_TRY(mrec_file_read(vfs, fd, path, raw->data, n, offset, error));
+    bool torn = false;
+    if (form->checked && !checksum_holds(raw->data, n)) {
+        MREC_TRY(mrec_file_read(vfs, fd, path, raw->data, n, offset, error));
+        torn = !checksum_holds(raw->data, n);
+    }
+    size_t nnumbers = (size_t)form->nchunks * 2;
+    mrec_item *index = mrec_item_new(sizeof(parsed) + nnumbers * sizeof(uint64_t));
+    if (index == NULL)
+        return mrec_fail_memory(error);
+    parsed *p = (parsed *)(void *)index->data;
+    p->torn = torn;
+    for (size_t i = 0; i < nnumbers; i++)
+        p->numbers[i] = form->big ? load_big(raw->data + 8 * i) : mrec_load_u64(raw->data + 8 * i);
+    *out = index;
+    return MREC_OK;
+}
+
+mrec_entry mrec_index_entry(const mrec_item *index, uint64_t chunk) {
+    const parsed *p = (const parsed *)(const void *)index->data;
+    return (mrec_entry){p->numbers[2 * chunk], p->numbers[2 * chunk + 1], p->torn != 0};
+}
+
+bool mrec_entry_valid(const mrec_entry *entry, const mrec_index_form *form, uint64_t size) {
+    uint64_t end, index;
+    if (!mrec_add(entry->offset, entry->nbytes, &end) || end > size || !mrec_index_bytes(form, &index) || index > size)
+        return false;
+    return form->at_end ? end <= size - index : entry->offset >= index;
+}

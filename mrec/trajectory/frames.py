@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One state of a trajectory as it was opened, and the frames it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mrec._core import Cache
+from mrec.box import Box
+from mrec.errors import CorruptData, UnknownName
+from mrec.frame import Block, Frame
+from mrec.trajectory import forms
+from mrec.trajectory.forms import Arrays, BlockForm, BoxForm
+from mrec.trajectory.select import masked
+from mrec.trajectory.standing import Standing
+from mrec.zarr.json import parse
+from mrec.zarr.store import FilesystemStore
+
+#: Bytes that iteration reads ahead at most (or one frame), and frames.
+READ_AHEAD = 8 << 20
+MOST_FRAMES = 1024
+
+
+class State:
+    """A standing state, checked and ready to be read; it never changes. Thread-safe."""
+
+    def __init__(self, standing: Standing, store: FilesystemStore, limit: int | None = None) -> None:
+        self.standing = standing
+        self.arrays = Arrays(standing, store, Cache())
+        self.schema = standing.schema
+        nstep = forms.count_frames(self.arrays)
+        self.nstep = nstep if limit is None else min(nstep, limit)
+        self.blocks = {name: BlockForm(self.arrays, block, self.nstep) for name, block in self.schema.blocks.items()}
+        forms.check_aligned(self.schema, self.blocks, self.nstep)
+        self.box = BoxForm(self.arrays, self.nstep)
+        forms.check_steps(self.arrays, self.nstep)
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """i64[nstep], read-only."""
+        steps = forms.read_steps(self.arrays, self.nstep)
+        steps.flags.writeable = False
+        return steps
+
+    @cached_property
+    def times(self) -> np.ndarray | None:
+        """f64[nstep], read-only, or None."""
+        times = forms.read_times(self.arrays, self.nstep)
+        if times is not None:
+            times.flags.writeable = False
+        return times
+
+    def block(self, name: str) -> BlockForm:
+        """A block's series; UnknownName when it is not declared."""
+        try:
+            return self.blocks[name]
+        except KeyError:
+            there = ", ".join(map(repr, self.blocks)) or "none"
+            raise UnknownName(f"there is no block {name!r}; there are: {there}") from None
+
+    def values(self, name: str, start: int, stop: int) -> np.ndarray:
+        """The per-step values of the frames [start, stop); JSON documents as an array of objects."""
+        try:
+            tag = self.schema.values[name].tag
+        except KeyError:
+            there = ", ".join(map(repr, self.schema.values)) or "none"
+            raise UnknownName(f"there is no per-step value {name!r}; there are: {there}") from None
+        if start == stop:
+            trailing = () if tag.width == 1 else (tag.width,)
+            return np.empty((0, *trailing), object if tag.json else tag.dtype.numpy)
+        found = self.arrays.source(f"meta/{name}").read(start, stop)
+        if not tag.json:
+            return found
+        documents = np.empty(len(found), object)
+        for i, text in enumerate(found.tolist()):
+            documents[i] = parse(text, f"trajectory/meta/{name}, frame {start + i}")
+        return documents
+
+    # ---- frames --------------------------------------------------------------------------------------------------
+
+    def batch(self, frame: int) -> int:
+        """The end of the run of frames that is worth reading together with `frame`."""
+        size = self._batch
+        return min(self.nstep, (frame // size + 1) * size)
+
+    @cached_property
+    def _batch(self) -> int:
+        """Frames read ahead: within the budget, and whole chunks of a regular block."""
+        row_bytes = {name: _row_bytes(form) for name, form in self.blocks.items()}
+        updates = max(self.nstep, 1)
+        frame_bytes = sum(int(form.first_row(form.n)) * row_bytes[name] / updates for name, form in self.blocks.items())
+        size = int(max(1, min(MOST_FRAMES, READ_AHEAD / max(frame_bytes, 1))))
+        for name, form in self.blocks.items():
+            if form.uniform and form.schema.columns:
+                meta = self.standing.array(f"{name}/{next(iter(form.schema.columns))}")
+                shard = meta.chain.shard if meta else None
+                per_chunk = (shard.chunk_shape[0] if shard else 1) // form.uniform
+                return size // per_chunk * per_chunk if 1 <= per_chunk <= size else size
+        return size
+
+    def frames(self, start: int, stop: int) -> Iterator[Frame]:
+        """The frames [start, stop), all of them read before the first is given."""
+        n = stop - start
+        steps = self.steps[start:stop].tolist()
+        times = [None] * n if self.times is None else self.times[start:stop].tolist()
+        cells = self._cells(start, stop)
+        blocks = [(name, _updates(form, start, stop)) for name, form in self.blocks.items()]
+        values = [(name, self._python_values(name, start, stop)) for name in self.schema.values]
+
+        def make(i: int) -> Frame:
+            present = {name: found for name, series in blocks if (found := series[i]) is not None}
+            given = {name: series[i] for name, series in values}
+            return Frame._made(present, steps[i], times[i], cells[i], given, start + i)
+
+        return map(make, range(n))
+
+    def _python_values(self, name: str, start: int, stop: int) -> list[Any]:
+        found = self.values(name, start, stop)
+        return found.tolist() if found.ndim == 1 else list(found)
+
+    def _cells(self, start: int, stop: int) -> list[Box | None]:
+        if self.box.fixed is not None or self.box.n == 0:
+            return [self.box.fixed] * (stop - start)
+        updates = np.searchsorted(self.box.step_index, np.arange(start, stop), side="right") - 1
+        if updates[-1] < 0:
+            return [None] * (stop - start)
+        first = max(int(updates[0]), 0)
+        cells = self.box.cells(first, int(updates[-1]) + 1)
+        return [cells[u - first] if u >= 0 else None for u in updates.tolist()]
+
+
+def _row_bytes(form: BlockForm) -> int:
+    columns = form.schema.columns.values()
+    return sum((column.dtype.itemsize or 64) * int(np.prod(column.trailing, dtype=object)) for column in columns)
+
+
+def _updates(form: BlockForm, start: int, stop: int) -> list[Block | None]:
+    """The block as each of the frames [start, stop) sees it; no two share memory."""
+    updates = form.updates_at(np.arange(start, stop))
+    if updates[-1] < 0:
+        return [None] * (stop - start)
+    first, last = max(int(updates[0]), 0), int(updates[-1])
+    row, end = int(form.first_row(first)), int(form.first_row(last + 1))
+    columns: list[tuple[str, np.ndarray, np.ndarray | None]] = []
+    for column in form.schema.columns.values():
+        mask = form.mask(column) if end > row else None
+        if end > row:
+            values = form.column(column.name).read(row, end)
+        else:
+            values = np.empty((0, *column.trailing), column.dtype.numpy)
+        columns.append((column.name, values, mask.read(row, end) if mask is not None else None))
+    bounds = (form.first_row(np.arange(first, last + 2)) - row).tolist()
+    precision = {c.name: c.precision for c in form.schema.columns.values() if c.precision is not None}
+    shape = form.schema.structural_shape
+    found: list[Block | None] = []
+    previous = -1
+    for update in updates.tolist():
+        if update < 0:
+            found.append(None)
+            continue
+        a, b = bounds[update - first], bounds[update - first + 1]
+        if update != previous:
+            views = {name: v[a:b] if m is None else masked(v[a:b], m[a:b]) for name, v, m in columns}
+        else:
+            views = {name: v[a:b].copy() if m is None else masked(v[a:b].copy(), m[a:b]) for name, v, m in columns}
+        found.append(Block._made(views, b - a, shape, precision))
+        previous = update
+    return found
+
+
+def check_beside_system(state: State, system: Any) -> None:
+    """Refuse a block whose `system` namesake has other rows or a column too that is not `id`.
+
+    system: name -> (count, columns), for the blocks of the record's system section.
+    """
+    for name, form in state.blocks.items():
+        if name not in system:
+            continue
+        count, columns = system[name]
+        if form.n and (form.counts() != count).any():
+            raise CorruptData(f"trajectory/{name}: an update has another number of rows than system/{name} ({count})")
+        shared = (form.schema.columns.keys() & columns) - {"id"}
+        if shared:
+            raise CorruptData(f"column {min(shared)!r} stands in system/{name} and in trajectory/{name}")

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Trajectories, for reading."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from mrec.errors import CorruptData, FrameIndexError, InvalidValue, NotARecord
+from mrec.frame import Frame
+from mrec.trajectory import select
+from mrec.trajectory.frames import State, check_beside_system
+from mrec.trajectory.schema import Schema
+from mrec.trajectory.standing import Recovered, read_standing, read_token
+from mrec.zarr.group import Group
+from mrec.zarr.store import FilesystemStore
+
+T = TypeVar("T")
+
+#: How often a read starts again because the record changed under it.
+ATTEMPTS = 5
+
+
+class Frames(Sequence[Frame]):
+    """A sequence of frames: a whole trajectory, or a slice of one. Indexing reads one frame, slicing reads nothing."""
+
+    @property
+    def _trajectory(self) -> Trajectory:
+        raise NotImplementedError
+
+    def _range(self) -> range:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._range())
+
+    @overload
+    def __getitem__(self, index: int) -> Frame: ...
+    @overload
+    def __getitem__(self, index: slice) -> TrajectoryView: ...
+    def __getitem__(self, index: Any) -> Any:
+        frames = self._range()
+        if isinstance(index, slice):
+            return TrajectoryView(self._trajectory, frames[index])
+        i = frames[select.frame_number(index, len(frames))]
+        return self._trajectory._read(lambda state: next(state.frames(i, i + 1)))
+
+    def __iter__(self) -> Iterator[Frame]:
+        """The frames in order; neighbours are read ahead together."""
+        frames = self._range()
+        if frames.step != 1:
+            yield from (self[i] for i in range(len(frames)))
+            return
+        start = frames.start
+        while start < frames.stop:
+            stop = min(frames.stop, self._trajectory._state.batch(start))
+            if stop <= start:
+                raise FrameIndexError(f"frame {start} is gone: the record was cut back")
+            yield from self._trajectory._read(lambda state, a=start, b=stop: state.frames(a, b))  # type: ignore[misc]
+            start = stop
+
+    @property
+    def schema(self) -> Schema:
+        """What the trajectory declares."""
+        return self._trajectory._state.schema
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The names of the declared blocks."""
+        return tuple(self.schema.blocks)
+
+    @property
+    def steps(self) -> np.ndarray:
+        """The step of each frame, i64. Read-only."""
+        return self._trajectory._read(lambda state: state.steps)[_as_slice(self._range())]
+
+    @property
+    def times(self) -> np.ndarray | None:
+        """The time of each frame, f64; None when the trajectory has no times. Read-only."""
+        times = self._trajectory._read(lambda state: state.times)
+        return None if times is None else times[_as_slice(self._range())]
+
+    def index(self, value: Any = None, /, *, step: int | None = None, time: float | None = None, nearest: bool = False) -> int:  # type: ignore[override]
+        """The ordinal of the frame with a step or a time; FrameIndexError when none has it.
+
+        A time is met up to rounding (1e-9 of it). nearest: the frame that comes closest instead.
+        """
+        if value is not None or (step is None) == (time is None):
+            raise InvalidValue("say index(step=...) or index(time=...)")
+        what, wanted = ("step", step) if step is not None else ("time", time)
+        there = self.steps if step is not None else self.times
+        if there is None:
+            raise FrameIndexError("the trajectory has no times")
+        if len(there) == 0:
+            raise FrameIndexError("the trajectory has no frames")
+        if step is not None:
+            exact = np.flatnonzero(there == step)
+            distance = np.abs(there.astype(np.float64) - float(step))
+        else:
+            exact = np.flatnonzero(np.isclose(there, wanted, rtol=1e-9, atol=0.0))
+            distance = np.abs(np.nan_to_num(there, nan=np.inf) - np.float64(wanted))  # type: ignore[arg-type]
+        if len(exact):
+            return int(exact[np.argmin(distance[exact])])
+        closest = int(np.argmin(distance))
+        if nearest:
+            return closest
+        raise FrameIndexError(f"no frame has the {what} {wanted}; frame {closest} has {there[closest]}")
+
+    def values(self, name: str) -> np.ndarray:
+        """A per-step value at each frame: (frames,), or (frames, width); JSON documents as objects."""
+        frames = self._range()
+        if not frames:
+            return self._trajectory._read(lambda state: state.values(name, 0, 0))
+        low, high = min(frames[0], frames[-1]), max(frames[0], frames[-1]) + 1
+        found = self._trajectory._read(lambda state: state.values(name, low, high))
+        return found[:: frames.step] if frames.step > 0 else found[::-1][:: -frames.step]
+
+    def read(
+        self,
+        block: str,
+        columns: str | Sequence[str],
+        *,
+        frames: Any = None,
+        rows: Any = None,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Columns of a block over many frames, as one array (frames, rows, columns).
+
+        A single name gives no column axis; the trailing axes of a column come last. frames, rows: a slice, integers, or
+        booleans; None for all. A single integer for frames gives no frame axis. out: an array of the result's type and
+        shape to read into. Null rows make the result a masked array.
+
+        All the frames have to see the same number of rows, otherwise SchemaError: see `read_ragged`.
+
+        >>> xyz = rec.trajectory.read("atoms", ["x", "y", "z"], frames=slice(0, 100))  # doctest: +SKIP
+        """
+        chosen, single = self._chosen(frames)
+        target = out[None] if single and out is not None else out
+        found = self._trajectory._read(
+            lambda state: select.read_block(state.block(block), columns, chosen, rows, target)
+        )
+        return found[0] if single else found
+
+    def read_ragged(
+        self, block: str, columns: str | Sequence[str], *, frames: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of many frames one after another, (all rows, columns), and offsets, i64 (frames + 1).
+
+        Frame i has the rows [offsets[i], offsets[i + 1]); a frame without the block has none.
+        """
+        chosen, _ = self._chosen(frames)
+        return self._trajectory._read(lambda state: select.read_ragged(state.block(block), columns, chosen))
+
+    def _chosen(self, frames: Any) -> tuple[np.ndarray, bool]:
+        own = self._range()
+        single = isinstance(frames, (int, np.integer)) and not isinstance(frames, bool)
+        if single:
+            select.frame_number(frames, len(own))
+        return np.arange(own.start, own.stop, own.step)[select.pick(frames, len(own), "frames")], single
+
+    def __repr__(self) -> str:
+        frames = self._range()
+        parts = [f"{len(frames)} frame{'s' if len(frames) != 1 else ''}"]
+        if frames:
+            steps = self.steps
+            parts.append(f"steps {steps[0]} to {steps[-1]}")
+            times = self.times
+            if times is not None:
+                parts.append(f"times {times[0]:g} to {times[-1]:g}")
+        lines = [f"  {block!r}" for block in self.schema.blocks.values()]
+        if self.schema.values:
+            lines.append(f"  per step: {', '.join(map(repr, self.schema.values.values()))}")
+        head = f"<{type(self).__name__} {', '.join(parts)}" + (":" if lines else "")
+        return "\n".join([head, *lines]) + ">"
+
+
+class Trajectory(Frames):
+    """The frames of a record.
+
+    It shows the frames that were published when it was opened; `refresh()` takes in later ones. Thread-safe; pickles by
+    path; reopens itself after a fork.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._store = FilesystemStore(os.path.abspath(os.fspath(root)))
+        self._state = self._open()
+
+    @property
+    def _trajectory(self) -> Trajectory:
+        return self
+
+    def _open(self, limit: int | None = None) -> State:
+        standing = read_standing(self._store)
+        if standing is None:
+            raise NotARecord(f"{self._store.root}: there is no trajectory")
+        state = State(standing, self._store, limit)
+        check_beside_system(state, _system_blocks(self._store))
+        return state
+
+    def _range(self) -> range:
+        return range(self._state.nstep)
+
+    def _read(self, read: Callable[[State], T]) -> T:
+        """A read from the state that is open; damage is believed only when the record did not change meanwhile."""
+        for attempt in range(ATTEMPTS):
+            state = self._state
+            try:
+                return read(state)
+            except CorruptData:
+                if attempt + 1 == ATTEMPTS or read_token(self._store) == state.standing.token:
+                    raise
+                again = self._open(limit=state.nstep)
+                if again.nstep < state.nstep:
+                    raise
+                self._state = again
+        raise AssertionError
+
+    @property
+    def recovered(self) -> Recovered | None:
+        """What a power loss cost; None when nothing is known to be lost."""
+        return self._state.standing.recovered
+
+    def refresh(self) -> int:
+        """Take in what was published since, and return the number of frames (which falls only by a truncation)."""
+        if read_token(self._store) != self._state.standing.token:
+            self._state = self._open()
+        return len(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Trajectory, (self._store.root,)
+
+
+class TrajectoryView(Frames):
+    """Some frames of a trajectory, by a slice; nothing is read until it is asked for."""
+
+    def __init__(self, trajectory: Trajectory, frames: range) -> None:
+        self._parent = trajectory
+        self._frames = frames
+
+    @property
+    def _trajectory(self) -> Trajectory:
+        return self._parent
+
+    def _range(self) -> range:
+        return self._frames
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TrajectoryView, (self._parent, self._frames)
+
+
+def _as_slice(frames: range) -> slice:
+    stop = frames.stop if frames.stop >= 0 else None
+    return slice(frames.start, stop, frames.step) if frames else slice(0, 0)
+
+
+def _system_blocks(store: FilesystemStore) -> dict[str, tuple[Any, set[str]]]:
+    found: dict[str, tuple[Any, set[str]]] = {}
+    for name in store.names("system"):
+        if name != "box" and store.exists(f"system/{name}/zarr.json"):
+            group = Group(store, f"system/{name}")
+            found[name] = (group.attrs.get("count"), set(group) - {"_validity"})
+    return found

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Columns of many frames as one array."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mrec.errors import FrameIndexError, InvalidValue, SchemaError, UnknownName
+from mrec.trajectory.forms import BlockForm, rows_at
+from mrec.trajectory.schema import Column
+
+
+def pick(selection: Any, n: int, what: str) -> np.ndarray:
+    """The ordinals that a selection names out of n: None (all), a slice, a range, integers, or n booleans."""
+    if selection is None:
+        return np.arange(n)
+    if isinstance(selection, slice):
+        return np.arange(*selection.indices(n))
+    chosen = np.asarray(selection)
+    if chosen.dtype == np.bool_ and chosen.shape == (n,):
+        return np.flatnonzero(chosen)
+    if chosen.size == 0 and chosen.ndim == 1:
+        return np.empty(0, np.int64)
+    if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
+        raise InvalidValue(f"{what} are chosen by a slice, integers, or {n} booleans, not by {selection!r}")
+    chosen = np.atleast_1d(chosen).astype(np.int64)
+    wrong = (chosen < -n) | (chosen >= n)
+    if wrong.any():
+        raise FrameIndexError(f"{what[:-1]} {chosen[wrong][0]} of {n}")
+    return np.where(chosen < 0, chosen + n, chosen)
+
+
+def chosen_columns(form: BlockForm, columns: str | Sequence[str]) -> list[Column]:
+    """The columns of these names, all of one type and one shape."""
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise InvalidValue("name at least one column")
+    for name in names:
+        if name not in form.schema.columns:
+            there = ", ".join(map(repr, form.schema.columns)) or "none"
+            raise UnknownName(f"block {form.name!r} has no column {name!r}; there are: {there}")
+    found = [form.schema.columns[name] for name in names]
+    for other in found[1:]:
+        if (other.dtype, other.trailing) != (found[0].dtype, found[0].trailing):
+            raise SchemaError(f"{found[0]!r} and {other!r} do not fit into one array; read them one by one")
+    return found
+
+
+def read_block(
+    form: BlockForm, columns: str | Sequence[str], frames: np.ndarray, rows: Any, out: np.ndarray | None
+) -> np.ndarray:
+    """(frames, rows, columns, ...) of one block; see `Trajectory.read`."""
+    chosen = chosen_columns(form, columns)
+    updates = form.updates_at(frames)
+    count = _common_count(form, frames, updates)
+    wanted = pick(rows, count, "rows")
+    axis = () if isinstance(columns, str) else (len(chosen),)
+    shape = (len(frames), len(wanted), *axis, *chosen[0].trailing)
+    dtype = chosen[0].dtype.numpy
+    if out is None:
+        out = np.empty(shape, dtype)
+    elif out.shape != shape or out.dtype != dtype:
+        raise InvalidValue(f"out is {out.dtype}{list(out.shape)}; {dtype}{list(shape)} is read")
+    masks = [form.mask(column) for column in chosen]
+    valid = np.ones(shape[: 2 + len(axis)], np.bool_) if any(masks) else None
+    for i, (column, mask) in enumerate(zip(chosen, masks, strict=True)):
+        at = (slice(None), slice(None), i) if axis else (slice(None), slice(None))
+        _read_rows(form, form.column(column.name), updates, count, wanted, out[at])
+        if mask is not None and valid is not None:
+            _read_rows(form, mask, updates, count, wanted, valid[at])
+    return masked(out, valid)
+
+
+def masked(values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
+    """The values, masked where they are not valid; as they are when all of them are."""
+    if valid is None or valid.all():
+        return values
+    invalid = ~valid.reshape(valid.shape + (1,) * (values.ndim - valid.ndim))
+    return np.ma.MaskedArray(values, np.broadcast_to(invalid, values.shape).copy())
+
+
+def _common_count(form: BlockForm, frames: np.ndarray, updates: np.ndarray) -> int:
+    if len(frames) == 0:
+        return int(form.counts()[0]) if form.n else 0
+    counts = rows_at(form, frames)
+    odd = np.flatnonzero(counts != counts[0]) if counts[0] >= 0 else np.array([0])
+    if len(odd) == 0:
+        return int(counts[0])
+    seen = "no rows, because it is absent" if counts[odd[0]] < 0 else f"{counts[odd[0]]} rows"
+    other = "" if counts[0] < 0 else f", frame {frames[0]} has {counts[0]}"
+    raise SchemaError(f"block {form.name!r} at frame {frames[odd[0]]} has {seen}{other}; use read_ragged")
+
+
+def _read_rows(
+    form: BlockForm, source: Any, updates: np.ndarray, count: int, wanted: np.ndarray, out: np.ndarray
+) -> None:
+    """Rows `wanted` of each update's `count` rows into out (updates, rows, ...)."""
+    if out.size == 0:
+        return
+    first, last = int(wanted[0]), int(wanted[-1]) + 1
+    if last - first != len(wanted) or (len(wanted) > 1 and (np.diff(wanted) != 1).any()):
+        low, high = int(wanted.min()), int(wanted.max()) + 1
+        for i, update in enumerate(updates.tolist()):
+            row = form.first_row(update)
+            out[i] = source.read(row + low, row + high)[wanted - low]
+    elif len(wanted) == count and (len(out) == 1 or out.strides[0] == count * out.strides[1]):
+        flat = out.reshape(-1, *out.shape[2:]) if len(out) > 1 else out[0]
+        for start, stop in runs(updates):
+            row = form.first_row(int(updates[start]))
+            rows = (stop - start) * count
+            into(source, int(row), int(row) + rows, flat[start * count : start * count + rows])
+    else:
+        for i, update in enumerate(updates.tolist()):
+            row = int(form.first_row(update))
+            into(source, row + first, row + last, out[i])
+
+
+def into(source: Any, start: int, stop: int, out: np.ndarray) -> None:
+    """Rows of a source into out, whatever its strides."""
+    close = out.dtype.itemsize
+    for length, stride in zip(reversed(out.shape[1:]), reversed(out.strides[1:]), strict=True):
+        if length > 1 and stride != close:
+            out[...] = source.read(start, stop)
+            return
+        close *= length
+    source.read(start, stop, out)
+
+
+def runs(updates: np.ndarray) -> Iterator[tuple[int, int]]:
+    """The stretches [start, stop) over which updates follow one another."""
+    ends = np.flatnonzero(np.diff(updates) != 1) + 1
+    bounds = [0, *ends.tolist(), len(updates)]
+    yield from zip(bounds[:-1], bounds[1:], strict=True)
+
+
+def read_ragged(
+    form: BlockForm, columns: str | Sequence[str], frames: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(rows of all frames, columns, ...) and where each frame's begin; see `Trajectory.read_ragged`."""
+    chosen = chosen_columns(form, columns)
+    updates = form.updates_at(frames)
+    offsets = np.zeros(len(frames) + 1, np.int64)
+    np.cumsum(np.maximum(rows_at(form, frames), 0), out=offsets[1:])
+    axis = () if isinstance(columns, str) else (len(chosen),)
+    values = np.empty((int(offsets[-1]), *axis, *chosen[0].trailing), chosen[0].dtype.numpy)
+    masks = [form.mask(column) for column in chosen]
+    valid = np.ones(values.shape[: 1 + len(axis)], np.bool_) if any(masks) else None
+    for start, stop in runs(updates):
+        if updates[start] < 0:  # -1 and 0 follow one another, and the absent frame has no rows
+            start += 1
+        if start == stop or offsets[start] == offsets[stop]:
+            continue
+        row, rows = int(form.first_row(int(updates[start]))), slice(int(offsets[start]), int(offsets[stop]))
+        end = row + rows.stop - rows.start
+        for i, (column, mask) in enumerate(zip(chosen, masks, strict=True)):
+            at = (rows, i) if axis else (rows,)
+            into(form.column(column.name), row, end, values[at])
+            if mask is not None and valid is not None:
+                into(mask, row, end, valid[at])
+    return masked(values, valid), offsets
+
+
+def frame_number(index: Any, n: int) -> int:
+    """A frame ordinal, also counted from the end; FrameIndexError outside."""
+    try:
+        i = operator.index(index)
+    except TypeError:
+        raise TypeError(f"frames are indexed by integers and slices, not by {index!r}; see read(..., frames=)") from None
+    if not -n <= i < n:
+        raise FrameIndexError(f"frame {i} of {n}")
+    return i + n if i < 0 else i

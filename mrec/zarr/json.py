@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Strict JSON: UTF-8, no NaN literals, no key twice, integers exact, depth bounded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mrec.errors import CorruptData
+
+MAX_DEPTH = 100
+
+
+def parse(raw: bytes | str, where: str) -> Any:
+    """The JSON value that `raw` holds; CorruptData naming `where` when it is not strict JSON."""
+    try:
+        text = raw if isinstance(raw, str) else raw.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        _check(value)
+    except (ValueError, RecursionError) as e:
+        raise CorruptData(f"{where}: not strict JSON: {e}") from None
+    return value
+
+
+def parse_object(raw: bytes | str, where: str) -> dict[str, Any]:
+    """The same for a document that has to be an object."""
+    value = parse(raw, where)
+    if not isinstance(value, dict):
+        raise CorruptData(f"{where}: a JSON object is needed, not {type(value).__name__}")
+    return value
+
+
+def dump(value: Any) -> str:
+    """The text of a document as mrec writes it: indented, keys in their order."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [key for key, _ in pairs]
+        twice = next(key for key in names if names.count(key) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return found
+
+
+def _refuse(literal: str) -> Any:
+    raise ValueError(f"{literal} is no JSON number")
+
+
+def _check(value: Any) -> None:
+    """Depth, and strings that UTF-8 can hold."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                for key in item:
+                    key.encode()
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+            elif isinstance(item, str):
+                item.encode()
+        if not below:
+            return
+        level = below
+    raise ValueError(f"nested more than {MAX_DEPTH} deep")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the bytes of a hierarchy are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from mrec._core import Cache, Source
+from mrec.errors import UnsupportedCodec
+from mrec.zarr.codecs import HINT
+from mrec.zarr.metadata import ArrayMeta
+
+
+class FilesystemStore:
+    """A directory that is the root of a Zarr hierarchy, for reading.
+
+    Keys are relative to the root, with "/" between names. The arrays opened through one store share its descriptors
+    and its memory for decoded chunks.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], cache: Cache | None = None) -> None:
+        self.root = os.fspath(root)
+        self.cache = cache or Cache()
+
+    def __repr__(self) -> str:
+        return f"FilesystemStore({self.root!r})"
+
+    def path(self, key: str) -> str:
+        """The file or directory of a key."""
+        return os.path.join(self.root, key) if key else self.root
+
+    def get(self, key: str) -> bytes | None:
+        """The whole value of a key; None when there is none."""
+        try:
+            with open(self.path(key), "rb") as file:
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+
+    def exists(self, key: str) -> bool:
+        """Whether there is a value or a directory."""
+        return os.path.exists(self.path(key))
+
+    def names(self, key: str = "") -> list[str]:
+        """The names of the directories below a directory, sorted."""
+        try:
+            with os.scandir(self.path(key)) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def walk(self, key: str = "") -> Iterator[str]:
+        """The keys of all files at and below a directory."""
+        root = self.path(key)
+        for directory, _, files in os.walk(root):
+            for name in files:
+                yield os.path.relpath(os.path.join(directory, name), self.root).replace(os.sep, "/")
+
+    def source(
+        self, key: str, meta: ArrayMeta, *, absent_is_loss: bool = False, tail: tuple[int, ...] | None = None
+    ) -> Source:
+        """What reads the array of a key. UnsupportedCodec names a codec that mrec does not know."""
+        spec = source_spec(meta)
+        return Source({**spec, "path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail}, meta.dtype, self.cache)
+
+
+def source_spec(meta: ArrayMeta) -> dict[str, Any]:
+    """What `mrec._core.Source` has to know of an array, beside its place."""
+    chain = meta.chain
+    shard, inner = chain.shard, chain
+    if shard is not None:
+        inner = shard.inner
+        if chain.pipeline or chain.order != tuple(range(len(chain.order))) or inner.shard is not None:
+            raise UnsupportedCodec(f"{meta.where}: codecs around a shard, or a shard in a shard; {HINT}")
+    fill = meta.fill.encode() if meta.data_type == "string" else meta.fill_bytes()
+    return {
+        "code": meta.code,
+        "shape": meta.shape,
+        "grid": meta.grid,
+        "chunk": shard.chunk_shape if shard else meta.grid,
+        "sharded": shard is not None,
+        "index_at_end": shard is not None and shard.index_at_end,
+        "index_checked": shard is not None and shard.index_checked,
+        "index_big": shard is not None and shard.index_big,
+        "order": inner.order,
+        "separator": meta.separator,
+        "v2_keys": meta.v2_keys,
+        "pipeline": inner.pipeline,
+        "fill": fill,
+    }
