@@ -3,3 +3,4 @@
 """The C core, one family of functions an included file: convert, call without the GIL, convert."""
 
 include "core/status.pxi"
+include "core/kernels.pxi"
