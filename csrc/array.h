@@ -21,6 +21,7 @@ typedef struct mrec_array {
     mrec_store *store;
     mrec_document doc;
     mrec_layout layout;
+    size_t row_items;      /* elements of a row */
     size_t row_bytes;      /* 0 for strings */
     char *prefix, *suffix; /* zarr.json is prefix, length, suffix */
     uint64_t length;       /* rows taken */

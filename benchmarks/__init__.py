@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mrec and its peers side by side, in one interleaved run: `make bench`."""
