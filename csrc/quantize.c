@@ -4,6 +4,8 @@
 #include "cpu.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 bool mrec_grid(double precision, double *q) {
     if (!(precision >= 0x1p-1000 && precision <= 0x1p1000))
@@ -21,32 +23,43 @@ struct grid {
     double scale, top, unscale;
 };
 
-static inline __attribute__((always_inline)) double rounded(double x, struct grid grid) {
-    double y = fabs(x) * grid.scale;
-    double r = ((y + grid.top) - grid.top) * grid.unscale;
-    return y < grid.top ? copysign(r, x) : x;
+#define WIDTH 4
+#define INLINE static inline __attribute__((always_inline))
+typedef double doubles __attribute__((vector_size(8 * WIDTH)));
+typedef int64_t words __attribute__((vector_size(8 * WIDTH)));
+
+/* Written with vectors, since compilers take the comparison of a plain loop for one that may trap. */
+INLINE void round_some(const double *in, double *out, const struct grid *grid) {
+    words x, sign;
+    memcpy(&x, in, sizeof x);
+    sign = x & INT64_MIN;
+    doubles y = (doubles)(x ^ sign) * grid->scale;
+    doubles rounded = ((y + grid->top) - grid->top) * grid->unscale;
+    words moves = y < grid->top;
+    x = (moves & ((words)rounded | sign)) | (~moves & x);
+    memcpy(out, &x, sizeof x);
 }
 
-/* Two loops, since a loop over two arrays that may be one is not vectorised. */
-static inline __attribute__((always_inline)) void run(const double *in, double *out, size_t n, struct grid grid) {
-    if (in == out) {
-        for (size_t i = 0; i < n; i++)
-            out[i] = rounded(out[i], grid);
-    } else {
-        const double *restrict from = in;
-        double *restrict to = out;
-        for (size_t i = 0; i < n; i++)
-            to[i] = rounded(from[i], grid);
+INLINE void round_all(const double *in, double *out, size_t n, const struct grid *grid) {
+    size_t i = 0;
+    for (; n - i >= WIDTH; i += WIDTH)
+        round_some(in + i, out + i, grid);
+    if (i < n) {
+        double rest[WIDTH] = {0};
+        memcpy(rest, in + i, (n - i) * sizeof *in);
+        round_some(rest, rest, grid);
+        memcpy(out + i, rest, (n - i) * sizeof *in);
     }
 }
 
-static void run_portable(const double *in, double *out, size_t n, struct grid grid) {
-    run(in, out, n, grid);
+static void round_portable(const double *in, double *out, size_t n, const struct grid *grid) {
+    round_all(in, out, n, grid);
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) static void run_avx2(const double *in, double *out, size_t n, struct grid grid) {
-    run(in, out, n, grid);
+__attribute__((target("avx2"))) static void round_avx2(const double *in, double *out, size_t n,
+                                                       const struct grid *grid) {
+    round_all(in, out, n, grid);
 }
 #endif
 
@@ -55,9 +68,9 @@ void mrec_quantize(const double *in, double *out, size_t n, double q) {
     struct grid grid = {scale, q * scale * 0x1p52, 1 / scale};
 #if defined(__x86_64__)
     if (mrec_cpu() & MREC_CPU_AVX2) {
-        run_avx2(in, out, n, grid);
+        round_avx2(in, out, n, &grid);
         return;
     }
 #endif
-    run_portable(in, out, n, grid);
+    round_portable(in, out, n, &grid);
 }

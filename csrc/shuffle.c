@@ -24,7 +24,11 @@ typedef uint8x16_t vector;
 
 #if VECTORS
 #define LANES 16
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 #define INLINE static inline __attribute__((always_inline))
 
 /* A block is 16 elements of size = 2^k bytes in `size` vectors, its bytes numbered (element, byte) in 4 + k bits.
