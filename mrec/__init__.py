@@ -1,1 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Molecular trajectory records in Zarr V3."""
+
+from mrec.box import Box
+from mrec.errors import MrecError
+from mrec.frame import Block, Frame
+from mrec.record import Record, open
+from mrec.trajectory.schema import Schema
+
+__all__ = ["Block", "Box", "Frame", "MrecError", "Record", "Schema", "open"]

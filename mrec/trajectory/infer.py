@@ -58,7 +58,7 @@ def _declare(
         grid = block.precision.get(column)
     where = f"block {name!r}"
     try:
-        dtype = CANONICAL.get(column) or _infer(data, grid is not None)
+        dtype = CANONICAL.get(column) or infer_column(data, grid is not None)
     except SchemaError as e:
         raise SchemaError(f"{where}: column {column!r}: {e}") from None
     nullable = nullable or isinstance(data, np.ma.MaskedArray)
@@ -66,7 +66,8 @@ def _declare(
     coerce_column(schema.blocks[name].columns[column], data, where)  # what does not fit is better said now
 
 
-def _infer(data: np.ndarray, rounded: bool) -> DType:
+def infer_column(data: np.ndarray, rounded: bool) -> DType:
+    """The type of a column by what its data is; rounded: float32 data is taken for f64."""
     if data.dtype.kind == "O":
         if all(isinstance(item, str) for item in data.ravel().tolist()):
             return dtypes.DTYPES["string"]

@@ -47,7 +47,6 @@ class Chain:
 class Element:
     """What codecs have to know of a data type."""
 
-    itemsize: int
     unit: int  # the run of bytes that a byte order reverses: half of a complex number
     is_string: bool
 
@@ -183,7 +182,7 @@ def _shard(conf: dict[str, Any], shape: tuple[int, ...], element: Element, where
     location = conf.get("index_location", "end")
     if location not in ("start", "end"):
         raise CorruptData(f"{what}: index_location is {location!r}")
-    index = parse_chain(conf.get("index_codecs"), (1, 2), Element(8, 8, False), f"{what}: index", MAX_NESTING)
+    index = parse_chain(conf.get("index_codecs"), (1, 2), Element(8, False), f"{what}: index", MAX_NESTING)
     names = [name for name, _ in index.pipeline]
     if index.order != (0, 1) or names not in (["bytes"], ["bytes", "crc32c"]):
         raise UnsupportedCodec(f"{what}: index codecs other than bytes and crc32c; {HINT}")

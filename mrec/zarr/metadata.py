@@ -37,6 +37,13 @@ _ARRAY_KEYS = {
 }
 
 
+def element(data_type: str) -> Element:
+    """What codecs have to know of a data type."""
+    dtype = DATA_TYPES[data_type]
+    unit = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+    return Element(unit, data_type == "string")
+
+
 @dataclass(frozen=True, slots=True)
 class GroupMeta:
     """The document of a group."""
@@ -80,10 +87,7 @@ class ArrayMeta:
     @property
     def chain(self) -> Chain:
         """The codecs, checked. UnsupportedCodec names one that mrec does not know."""
-        dtype = self.dtype
-        is_string = self.data_type == "string"
-        unit = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
-        return parse_chain(self.codecs, self.grid, Element(dtype.itemsize, unit, is_string), self.where)
+        return parse_chain(self.codecs, self.grid, element(self.data_type), self.where)
 
     def fill_bytes(self) -> bytes:
         """One element of the fill as memory has it; b"" for strings."""

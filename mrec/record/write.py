@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frame-shaped sections, `system/` and `frame/`: writing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mrec import _core
+from mrec.box import Box
+from mrec.dtypes import CANONICAL, TAGS, to_json
+from mrec.errors import CorruptData, NotARecord, SchemaError, UnknownName
+from mrec.frame import Block, Frame
+from mrec.names import FRAME_BLOCKS, FRAME_COLUMNS, check_name, warn_lookalikes
+from mrec.trajectory.coerce import coerce_column
+from mrec.trajectory.infer import infer_column, infer_tag
+from mrec.trajectory.schema import Column, Schema
+from mrec.trajectory.standing import ROOT
+from mrec.zarr.metadata import parse_node
+from mrec.zarr.write import codecs_of, sync_directories, sync_directory, write_array, write_group
+
+SECTIONS = ("system", "frame")
+
+
+def write_frame_section(
+    directory: str | os.PathLike[str],
+    section: str,
+    frame: Any,
+    *,
+    meta: Mapping[str, Any] | None = None,
+    types: Mapping[str, str] | None = None,
+) -> None:
+    """Write `system` or `frame` of the record in `directory` from a frame, replacing what is there.
+
+    frame: a Frame, or a mapping of block names to columns. Its blocks (with their precision, structural_shape and null
+    rows) and its cell are stored; step, time and per-step values have no place in a section. meta: the document
+    (default `frame.meta`); types: the tag of a key whose value does not show it ("json", "u64", "f64x3" ...).
+
+    The section appears whole, synced, by one rename; a crash while an older one is being replaced can leave the record
+    without the section, never with half of it. No lock is taken and nothing else is touched, so it may be called while
+    a TrajectoryWriter writes the record. Raises SchemaError for what the format has no place for.
+    """
+    root = os.fspath(directory)
+    if section not in SECTIONS:
+        raise UnknownName(f"{section!r} is no section that is written from a frame; there are: {', '.join(SECTIONS)}")
+    if not os.path.isfile(os.path.join(root, "zarr.json")):
+        raise NotARecord(f"{root} is no record")
+    frame = frame if isinstance(frame, Frame) else Frame(frame)
+    attributes = meta_attributes(frame.meta if meta is None else meta, types or {})
+    if section == "system":
+        _check_beside_trajectory(root, frame)
+    made = os.path.join(root, f".{section}.tmp")
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        write_group(made, attributes)
+        warn_lookalikes(frame.blocks, "block", FRAME_BLOCKS)
+        for name, block in frame.blocks.items():
+            _write_block(made, check_name(name, "block", FRAME_BLOCKS), block)
+        if frame.box is not None:
+            _write_box(os.path.join(made, "box"), frame.box)
+        sync_directories(made)
+        _put(made, os.path.join(root, section))
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _put(made: str, target: str) -> None:
+    """Rename a finished directory into its place, an older one out of it."""
+    parent, name = os.path.split(target)
+    old = os.path.join(parent, f".{name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if os.path.isdir(target):
+        os.rename(target, old)
+    os.rename(made, target)
+    sync_directory(parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+# ---- blocks and cell ---------------------------------------------------------------------------------------------
+
+
+def _write_block(parent: str, name: str, block: Block) -> None:
+    path = os.path.join(parent, name)
+    attributes: dict[str, Any] = {"count": block.nrows}
+    if block.structural_shape is not None:
+        if int(np.prod(block.structural_shape, dtype=object)) != block.nrows:
+            raise SchemaError(f"block {name!r} has {block.nrows} rows, structural_shape {block.structural_shape} others")
+        attributes["structural_shape"] = list(block.structural_shape)
+    unknown = block.precision.keys() - block.keys()
+    if unknown:
+        raise SchemaError(f"block {name!r} has a precision for {min(unknown)!r}, which is no column of it")
+    write_group(path, attributes)
+    warn_lookalikes(block, f"column (block {name!r})", FRAME_COLUMNS)
+    for column, data in block.items():
+        check_name(column, f"column of block {name!r}", FRAME_COLUMNS)
+        _write_column(path, name, column, data, block.precision.get(column))
+
+
+def _write_column(path: str, block: str, name: str, data: np.ndarray, precision: float | None) -> None:
+    where = f"block {block!r}"
+    try:
+        dtype = CANONICAL.get(name) or infer_column(data, precision is not None)
+    except SchemaError as e:
+        raise SchemaError(f"{where}: column {name!r}: {e}") from None
+    if precision is not None and dtype.name != "f64":
+        raise SchemaError(f"{where}: column {name!r} is {dtype}; only f64 columns have a precision")
+    if any(n == 0 for n in data.shape[1:]):
+        raise SchemaError(f"{where}: column {name!r} has an axis of length 0")
+    column = Column(name, dtype, tuple(data.shape[1:]), precision, nullable=True)
+    values, valid = coerce_column(column, data, where)
+    if dtype.name == "string":  # checked; the strings themselves are easier to chunk
+        stored = np.ma.filled(np.ma.asanyarray(data, dtype=object), "") if valid is not None else np.asarray(data, object)
+    else:
+        stored = np.asarray(values, dtype.numpy)
+    if precision is not None:
+        stored = _core.quantize(stored, precision).reshape(stored.shape)
+    codecs = codecs_of(dtype.numpy, rounded=precision is not None)
+    attributes = {"precision": precision} if precision is not None else {}
+    write_array(os.path.join(path, name), stored, dtype.zarr, codecs, attributes)
+    if valid is not None:
+        validity = os.path.join(path, "_validity")
+        if not os.path.isdir(validity):
+            write_group(validity)
+        flags = np.dtype(np.bool_)
+        write_array(os.path.join(validity, name), valid.astype(flags), "bool", codecs_of(flags))
+
+
+def _write_box(path: str, box: Box) -> None:
+    write_group(path, {} if box.defined else {"cell_defined": False})
+    vectors = box.vectors if box.defined else np.eye(3)
+    write_array(os.path.join(path, "vectors"), vectors, "float64", codecs_of(vectors.dtype, plain=True))
+    if box.origin.tobytes() != np.zeros(3).tobytes():
+        write_array(os.path.join(path, "origin"), box.origin, "float64", codecs_of(box.origin.dtype, plain=True))
+    if box.defined and not box.periodic.all():
+        write_array(os.path.join(path, "boundary"), box.periodic, "bool", codecs_of(box.periodic.dtype, plain=True))
+
+
+# ---- document ----------------------------------------------------------------------------------------------------
+
+
+def meta_attributes(meta: Mapping[str, Any], types: Mapping[str, str]) -> dict[str, Any]:
+    """The attributes that hold a typed document: each value in its JSON form, and `_meta_types`."""
+    attributes: dict[str, Any] = {}
+    tags: dict[str, str] = {}
+    for key, value in meta.items():
+        if not isinstance(key, str) or key == "_meta_types":
+            raise SchemaError(f"{key!r} can be no key of the document")
+        tags[key] = types[key] if key in types else infer_tag(key, value)
+        if tags[key] not in TAGS:
+            raise SchemaError(f"meta key {key!r}: {tags[key]!r} is no type; there are: {', '.join(TAGS)}")
+        try:
+            attributes[key] = to_json(TAGS[tags[key]], value)
+        except ValueError as e:
+            raise SchemaError(f"meta key {key!r}: {e}") from None
+    return {**attributes, "_meta_types": tags} if tags else {}
+
+
+# ---- beside a trajectory -----------------------------------------------------------------------------------------
+
+
+def _check_beside_trajectory(root: str, system: Frame) -> None:
+    """Refuse a system block that shares a column with its namesake in the trajectory: the record could not be read."""
+    path = os.path.join(root, ROOT, "zarr.json")
+    try:
+        with open(path, "rb") as file:
+            declared = parse_node(file.read(), path).attributes.get("sequence_schema")
+    except FileNotFoundError:
+        return
+    except CorruptData as e:
+        raise CorruptData(f"the trajectory beside the section: {e}") from None
+    for name, block in (Schema.from_json(declared).blocks if declared else {}).items():
+        shared = (block.columns.keys() & system.blocks[name].keys()) - {"id"} if name in system.blocks else set()
+        if shared:
+            raise SchemaError(
+                f"column {min(shared)!r} of block {name!r} stands in the trajectory; a system has it only beside"
+            )

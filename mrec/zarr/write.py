@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writing a fixed-size array, whole, by the extents of docs (storage.md, "Extents")."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Any
+
+import numpy as np
+
+from mrec import _core
+from mrec.zarr.codecs import parse_chain
+from mrec.zarr.metadata import ArrayMeta, GroupMeta, element
+
+CHUNK_BYTES = 512 * 1024
+#: So many chunks are files of their own; more share one shard.
+MOST_FILES = 4
+
+CRC32C = {"name": "crc32c"}
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
+
+
+def codecs_of(dtype: np.dtype, rounded: bool = False, plain: bool = False) -> list[Any]:
+    """The codecs that the format's table names for a type; rounded: an f64 column with a precision; plain: a cell."""
+    if rounded:
+        shuffle = {"name": "numcodecs.shuffle", "configuration": {"elementsize": 8}}
+        return [BYTES, shuffle, {"name": "zstd", "configuration": {"level": 3, "checksum": False}}, CRC32C]
+    if dtype.kind == "T":
+        return [{"name": "vlen-utf8"}, GZIP, CRC32C]
+    return [BYTES, CRC32C] if plain or dtype.kind in "fc" else [BYTES, GZIP, CRC32C]
+
+
+def write_group(path: str, attributes: dict[str, Any] | None = None) -> None:
+    """A new group in a new directory."""
+    os.mkdir(path)
+    _write(os.path.join(path, "zarr.json"), GroupMeta(attributes or {}).document().encode())
+
+
+def write_array(
+    path: str, values: np.ndarray, data_type: str, codecs: list[Any], attributes: dict[str, Any] | None = None
+) -> None:
+    """A new array in a new directory; strings as an array of objects or StringDType. Every file is synced."""
+    rows, nchunks = _extents(values, data_type)
+    chunk = (rows, *values.shape[1:]) if values.ndim else ()
+    sharded = nchunks > MOST_FILES
+    stored = [_sharding(chunk, codecs)] if sharded else codecs
+    grid = (rows * nchunks, *chunk[1:]) if sharded else chunk
+    fill: Any = "" if data_type == "string" else np.zeros((), values.dtype)[()]
+    meta = ArrayMeta(values.shape, data_type, grid, stored, fill, attributes=attributes or {})
+    pipeline = parse_chain(codecs, chunk, element(data_type), path).pipeline
+    os.mkdir(path)
+    _write(os.path.join(path, "zarr.json"), meta.document().encode())
+    encoded = [_core.encode(pipeline, _chunk_bytes(values, i, rows, data_type)) for i in range(nchunks)]
+    files = [_shard(encoded)] if sharded else encoded
+    for i, content in enumerate(files):
+        name = "/".join(["c", *([str(i)] if values.ndim else []), *["0"] * (values.ndim - 1)])
+        os.makedirs(os.path.dirname(os.path.join(path, name)), exist_ok=True)
+        _write(os.path.join(path, name), content)
+
+
+def _extents(values: np.ndarray, data_type: str) -> tuple[int, int]:
+    """Rows of a chunk, and chunks."""
+    if values.ndim == 0:
+        return 1, 1
+    n = len(values)
+    if n == 0 or values.size == 0:
+        return max(n, 1), 0
+    if data_type == "string":
+        return n, 1
+    row_bytes = values.itemsize * (values.size // n)
+    rows = min(n, max(1, CHUNK_BYTES // row_bytes))
+    return rows, -(-n // rows)
+
+
+def _sharding(chunk: tuple[int, ...], codecs: list[Any]) -> dict[str, Any]:
+    conf = {"chunk_shape": list(chunk), "codecs": codecs, "index_codecs": [BYTES, CRC32C], "index_location": "end"}
+    return {"name": "sharding_indexed", "configuration": conf}
+
+
+def _chunk_bytes(values: np.ndarray, i: int, rows: int, data_type: str) -> bytes:
+    """Chunk i before its codecs: its full extent, padded with fill."""
+    part = values[i * rows : (i + 1) * rows] if values.ndim else values
+    if data_type == "string":
+        texts = [str(text).encode() for text in part.ravel().tolist()]
+        return struct.pack("<I", len(texts)) + b"".join(struct.pack("<I", len(t)) + t for t in texts)
+    raw = np.ascontiguousarray(part).tobytes()
+    whole = values.itemsize * (int(np.prod(values.shape[1:])) * rows if values.ndim else 1)
+    return raw + bytes(whole - len(raw))
+
+
+def _shard(chunks: list[bytes]) -> bytes:
+    """Chunks, then the index and its checksum."""
+    ends = np.cumsum([len(chunk) for chunk in chunks], dtype=np.uint64)
+    sizes = np.array([len(chunk) for chunk in chunks], np.uint64)
+    index = np.stack([ends - sizes, sizes], axis=1).astype("<u8").tobytes()
+    return b"".join(chunks) + index + struct.pack("<I", _core.crc32c(index))
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_directories(path: str) -> None:
+    """Sync every directory at and below a path, so that the names in them last."""
+    for directory, _, _ in os.walk(path, topdown=False):
+        sync_directory(directory)
+
+
+def sync_directory(path: str) -> None:
+    """Sync one directory."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
