@@ -18,8 +18,11 @@ test: test-c
 # The core without Python, under the address and undefined-behaviour sanitizers.
 test-c:
 	@tools/setup.sh test
-	@$(CC) $(CFLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all $(wildcard csrc/*.c csrc/tests/*.c) $(LDLIBS) -o build/test-core
+	@$(MAKE) --no-print-directory build/test-core
 	@build/test-core
+
+build/test-core: $(wildcard csrc/*.[ch] csrc/include/*.h csrc/tests/*.[ch])
+	$(CC) $(CFLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all $(filter %.c,$^) $(LDLIBS) -o $@
 
 # Runs too long for every day: tests/long/test_<name>.py.
 test-long-%:
