@@ -2,8 +2,8 @@
 # ARGS goes to the command: make test ARGS="-k ragged -x".
 
 PYTHON = .venv/bin/python
-CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc
-LDLIBS = $(shell pkg-config --libs libdeflate libzstd) -pthread -lm
+CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc $(MREC_CFLAGS)
+LDLIBS = $(or $(MREC_LDFLAGS),$(shell pkg-config --libs libdeflate libzstd)) -pthread -lm
 ARGS =
 
 .PHONY: demo test test-c bench lint docs clean distclean
