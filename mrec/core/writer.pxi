@@ -121,7 +121,7 @@ cdef class _Memory:
         return memory
 
     cdef const char *text(self, value) except NULL:
-        cdef bytes encoded = value if isinstance(value, bytes) else value.encode("utf-8")
+        cdef bytes encoded = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
         self.kept.append(encoded)
         return encoded
 
