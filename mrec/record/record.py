@@ -126,7 +126,7 @@ class Record:
 
     def _section(self, name: str) -> Frame | None:
         self._use()
-        if f"{name}" not in Group(self._store):
+        if name not in Group(self._store):
             return None
         return sections.read_frame_section(self._store, name)
 
@@ -144,7 +144,9 @@ class Record:
     def __enter__(self) -> Record:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -137,9 +137,7 @@ def runs(updates: np.ndarray) -> Iterator[tuple[int, int]]:
     yield from zip(bounds[:-1], bounds[1:], strict=True)
 
 
-def read_ragged(
-    form: BlockForm, columns: str | Sequence[str], frames: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def read_ragged(form: BlockForm, columns: str | Sequence[str], frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows of all frames, columns, ...) and where each frame's begin; see `Trajectory.read_ragged`."""
     chosen = chosen_columns(form, columns)
     updates = form.updates_at(frames)
@@ -169,7 +167,9 @@ def frame_number(index: Any, n: int) -> int:
     try:
         i = operator.index(index)
     except TypeError:
-        raise TypeError(f"frames are indexed by integers and slices, not by {index!r}; see read(..., frames=)") from None
+        raise TypeError(
+            f"frames are indexed by integers and slices, not by {index!r}; see read(..., frames=)"
+        ) from None
     if not -n <= i < n:
         raise FrameIndexError(f"frame {i} of {n}")
     return i + n if i < 0 else i

@@ -63,7 +63,9 @@ class FilesystemStore:
     ) -> Source:
         """What reads the array of a key. UnsupportedCodec names a codec that mrec does not know."""
         spec = source_spec(meta)
-        return Source({**spec, "path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail}, meta.dtype, self.cache)
+        return Source(
+            {**spec, "path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail}, meta.dtype, self.cache
+        )
 
 
 def source_spec(meta: ArrayMeta) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,9 @@ def check_frame(found, entry, schema):
     for name, given in entry["meta"].items():
         value = golden.value(schema.values[name].tag.name, given)
         assert type(found.values[name]) is type(value)
-        assert np.array_equal(found.values[name], value) if isinstance(value, np.ndarray) else found.values[name] == value
+        assert (
+            np.array_equal(found.values[name], value) if isinstance(value, np.ndarray) else found.values[name] == value
+        )
 
 
 def test_steps_and_times(pair):
@@ -52,7 +56,7 @@ def test_every_frame_by_index_in_any_order(pair):
 
 def test_no_two_frames_share_memory(pair):
     frames = list(pair[0])
-    for a, b in zip(frames, frames[1:]):
+    for a, b in itertools.pairwise(frames):
         for block in a.blocks.keys() & b.blocks.keys():
             for column in a[block]:
                 assert not np.shares_memory(np.asarray(a[block][column]), np.asarray(b[block][column]))
