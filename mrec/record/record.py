@@ -49,7 +49,7 @@ class Record:
 
     def _check(self) -> None:
         if not os.path.exists(self.path):
-            raise RecordNotFound(2, "there is no record", self.path)
+            raise RecordNotFound(f"{self.path}: there is no record")
         if not os.path.isdir(self.path):
             raise NotARecord(f"{self.path} is a file, not the directory of a record; a packed one is unpacked first")
         raw = self._store.get("zarr.json")

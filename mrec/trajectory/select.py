@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -133,8 +134,7 @@ def into(source: Any, start: int, stop: int, out: np.ndarray) -> None:
 def runs(updates: np.ndarray) -> Iterator[tuple[int, int]]:
     """The stretches [start, stop) over which updates follow one another."""
     ends = np.flatnonzero(np.diff(updates) != 1) + 1
-    bounds = [0, *ends.tolist(), len(updates)]
-    yield from zip(bounds[:-1], bounds[1:], strict=True)
+    yield from pairwise([0, *ends.tolist(), len(updates)])
 
 
 def read_ragged(form: BlockForm, columns: str | Sequence[str], frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -35,4 +35,4 @@ def test_document_and_sections(record):
 
 def test_no_trajectory(record):
     with pytest.raises(UnknownName, match="no trajectory"):
-        record.trajectory
+        record.trajectory  # noqa: B018
