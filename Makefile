@@ -2,8 +2,8 @@
 # ARGS goes to the command: make test ARGS="-k ragged -x".
 
 PYTHON = .venv/bin/python
-CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc
-LDLIBS = $(shell pkg-config --libs libdeflate libzstd) -pthread -lm
+CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc $(MREC_CFLAGS)
+LDLIBS = $(or $(MREC_LDFLAGS),$(shell pkg-config --libs libdeflate libzstd)) -pthread -lm
 ARGS =
 
 .PHONY: demo test test-c bench lint docs clean distclean
@@ -18,8 +18,11 @@ test: test-c
 # The core without Python, under the address and undefined-behaviour sanitizers.
 test-c:
 	@tools/setup.sh test
-	@$(CC) $(CFLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all $(wildcard csrc/*.c csrc/tests/*.c) $(LDLIBS) -o build/test-core
+	@$(MAKE) --no-print-directory build/test-core
 	@build/test-core
+
+build/test-core: $(wildcard csrc/*.[ch] csrc/include/*.h csrc/tests/*.[ch])
+	$(CC) $(CFLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all $(filter %.c,$^) $(LDLIBS) -o $@
 
 # Runs too long for every day: tests/long/test_<name>.py.
 test-long-%:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from glob import glob
 
+import numpy
 from Cython.Distutils import build_ext
 from setuptools import Extension, setup
 
@@ -71,7 +72,8 @@ setup(
             "mrec._core",
             ["mrec/_core.pyx", *sorted(glob("csrc/*.c"))],
             depends=glob("csrc/*.h") + glob("csrc/include/*.h") + glob("mrec/core/*.pxi"),
-            include_dirs=["csrc/include", "csrc"],
+            include_dirs=["csrc/include", "csrc", numpy.get_include()],
+            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
             extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden", "-pthread"],
             extra_link_args=["-pthread"],
         )

@@ -216,7 +216,9 @@ mrec_status mrec_value_tag(const mrec_value *value, mrec_buffer *out, mrec_error
     if (value->json)
         return mrec_buffer_print(out, error, "json");
     MREC_TRY(mrec_buffer_print(out, error, "%s", mrec_dtype_name(value->dtype)));
-    return value->width > 1 ? mrec_buffer_print(out, error, "x%" PRIu32, value->width) : MREC_OK;
+    if (value->width == 1)
+        return MREC_OK;
+    return mrec_buffer_print(out, error, value->dtype == MREC_BOOL ? "%" PRIu32 : "x%" PRIu32, value->width);
 }
 
 static mrec_status print_value(mrec_buffer *out, const mrec_value *value, mrec_error *error) {

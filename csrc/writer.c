@@ -232,3 +232,7 @@ bool mrec_last_step(const mrec_writer *writer, int64_t *step) {
     *step = writer->sequence.steps.last;
     return writer->sequence.nframes > 0;
 }
+
+bool mrec_has_times(const mrec_writer *writer) {
+    return writer->sequence.nframes > 0 && writer->sequence.times.given;
+}

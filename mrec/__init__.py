@@ -6,5 +6,6 @@ from mrec.errors import MrecError
 from mrec.frame import Block, Frame
 from mrec.record import Record, open
 from mrec.trajectory.schema import Schema
+from mrec.trajectory.writer import TrajectoryWriter
 
-__all__ = ["Block", "Box", "Frame", "MrecError", "Record", "Schema", "open"]
+__all__ = ["Block", "Box", "Frame", "MrecError", "Record", "Schema", "TrajectoryWriter", "open"]

@@ -5,3 +5,5 @@
 include "core/status.pxi"
 include "core/kernels.pxi"
 include "core/reader.pxi"
+include "core/writer.pxi"
+include "core/reopen.pxi"

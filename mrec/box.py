@@ -145,7 +145,8 @@ class Box:
     @property
     def lengths(self) -> FloatArray:
         """f64 (3,), the lengths of the lattice vectors."""
-        return np.sqrt((self._vectors**2).sum(axis=0))
+        lengths: FloatArray = np.sqrt((self._vectors**2).sum(axis=0))
+        return lengths
 
     @property
     def angles(self) -> FloatArray:
@@ -153,7 +154,8 @@ class Box:
         a, b, c = self.rows
         with np.errstate(invalid="ignore", divide="ignore"):
             cosines = [u @ v / np.sqrt((u @ u) * (v @ v)) for u, v in ((b, c), (a, c), (a, b))]
-        return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+        angles: FloatArray = np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+        return angles
 
     @property
     def volume(self) -> float:

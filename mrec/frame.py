@@ -242,7 +242,8 @@ def same_bits(a: Any, b: Any) -> bool:
     a, b = np.asarray(a), np.asarray(b)
     if _kind(a) == "string":
         return bool(a.tolist() == b.tolist())
-    return a.astype(a.dtype.newbyteorder("="), copy=False).tobytes() == b.astype(a.dtype.newbyteorder("=")).tobytes()
+    native = a.dtype.newbyteorder("=")
+    return bool(a.astype(native, copy=False).tobytes() == b.astype(native, copy=False).tobytes())
 
 
 def _kind(array: Array) -> Any:

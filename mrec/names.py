@@ -17,7 +17,7 @@ NO_NAMES: frozenset[str] = frozenset()
 
 
 def check_name(name: object, what: str, reserved: Collection[str] = NO_NAMES) -> str:
-    """`name`, when a node of a record may be called so; else SchemaError. `what` is "block", "column in block "a"" ..."""
+    """`name`, when a node of a record may be called so; else SchemaError. `what` it names is said in the message."""
     if not isinstance(name, str):
         raise SchemaError(f"the name of a {what} is a string, not {name!r}")
     wrong = _fault(name)
@@ -48,7 +48,7 @@ def _folded(name: str) -> str:
 
 
 def warn_lookalikes(names: Iterable[str], what: str, beside: Iterable[str] = (), stacklevel: int = 3) -> None:
-    """UserWarning for each name that differs only in case or Unicode normal form from an earlier one or from `beside`."""
+    """UserWarning for each name that differs only in case or normal form from an earlier one or from one `beside`."""
     seen = {_folded(name): name for name in beside}
     for name in names:
         first = seen.setdefault(_folded(name), name)

@@ -33,7 +33,9 @@ def test_lengths_and_angles_there_and_back():
 
 
 def test_right_angles_are_exactly_right():
-    assert Box.from_lengths_angles(1, 2, 3, 90, 90, 90) == Box.from_lengths(1, 2, 3) == Box.from_rows(np.diag([1, 2, 3]))
+    assert (
+        Box.from_lengths_angles(1, 2, 3, 90, 90, 90) == Box.from_lengths(1, 2, 3) == Box.from_rows(np.diag([1, 2, 3]))
+    )
 
 
 @pytest.mark.parametrize("angles", [(0, 90, 90), (180, 90, 90), (30, 30, 90), (90, 90, np.nan), (-60, 90, 90)])

@@ -87,7 +87,9 @@ def test_typed_json(tag, value, document):
 def test_nan_and_negative_zero_and_matrix():
     assert dtypes.to_json(TAGS["f64"], math.nan) == "NaN"
     assert math.isnan(dtypes.from_json(TAGS["f64"], "NaN"))
-    assert math.copysign(1, dtypes.from_json(TAGS["f64"], json.loads(json.dumps(dtypes.to_json(TAGS["f64"], -0.0))))) < 0
+    assert (
+        math.copysign(1, dtypes.from_json(TAGS["f64"], json.loads(json.dumps(dtypes.to_json(TAGS["f64"], -0.0))))) < 0
+    )
     assert dtypes.to_json(TAGS["f64x9"], np.arange(9.0).reshape(3, 3)) == list(map(float, range(9)))
 
 

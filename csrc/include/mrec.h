@@ -213,6 +213,9 @@ uint64_t mrec_ndurable(const mrec_writer *writer);
 /* The step of the last frame taken; false when there is none. */
 bool mrec_last_step(const mrec_writer *writer, int64_t *step);
 
+/* Whether the frames have times; false while there is none. */
+bool mrec_has_times(const mrec_writer *writer);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,9 +9,6 @@ _cnp.import_array()
 
 
 cdef extern from "mrec.h" nogil:
-    ctypedef enum mrec_dtype:
-        pass
-
     ctypedef enum mrec_compression:
         pass
 
@@ -103,6 +100,7 @@ cdef extern from "mrec.h" nogil:
     uint64_t mrec_npublished(const mrec_writer *writer)
     uint64_t mrec_ndurable(const mrec_writer *writer)
     bint mrec_last_step(const mrec_writer *writer, int64_t *step)
+    bint mrec_has_times(const mrec_writer *writer)
 
 
 cdef class _Memory:
@@ -123,7 +121,7 @@ cdef class _Memory:
         return memory
 
     cdef const char *text(self, value) except NULL:
-        cdef bytes encoded = value if isinstance(value, bytes) else value.encode("utf-8")
+        cdef bytes encoded = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
         self.kept.append(encoded)
         return encoded
 
@@ -277,16 +275,15 @@ cdef class _FrameSlots:
         return 0
 
     cdef int _fill_cell(self, box) except -1:
-        cdef double[:, ::1] vectors = _np.ascontiguousarray(box.vectors, _np.float64)
-        cdef double[::1] origin = _np.ascontiguousarray(box.origin, _np.float64)
-        periodic = box.periodic
-        cdef int i
+        cdef _cnp.ndarray vectors = _np.ascontiguousarray(box.vectors, _np.float64)
+        cdef _cnp.ndarray origin = _np.ascontiguousarray(box.origin, _np.float64)
+        cdef _cnp.ndarray periodic = _np.ascontiguousarray(box.periodic, _np.uint8)
+        if vectors.size != 9 or origin.size != 3 or periodic.size != 3:
+            raise ValueError("a cell has nine vector components, three of the origin, three flags")
         self.cell.defined = box.defined
-        for i in range(9):
-            self.cell.vectors[i] = vectors[i // 3, i % 3]
-        for i in range(3):
-            self.cell.origin[i] = origin[i]
-            self.cell.periodic[i] = bool(periodic[i])
+        memcpy(self.cell.vectors, _cnp.PyArray_DATA(vectors), sizeof(self.cell.vectors))
+        memcpy(self.cell.origin, _cnp.PyArray_DATA(origin), sizeof(self.cell.origin))
+        memcpy(self.cell.periodic, _cnp.PyArray_DATA(periodic), sizeof(self.cell.periodic))
         self.frame.cell = &self.cell
         return 0
 
@@ -335,7 +332,7 @@ cdef class Writer:
         finally:
             self.inside = False
 
-    def append_many(self, int64_t[::1] steps not None, times, boxes, list blocks not None, list values not None):
+    def append_many(self, const int64_t[::1] steps not None, times, boxes, list blocks not None, list values not None):
         """Many frames, checked by the caller, so that only I/O can fail in the middle.
 
         times: float64 array or None; boxes: one a frame, or None; blocks: None or (rows, [(data, valid)]) with a
@@ -343,7 +340,7 @@ cdef class Writer:
         """
         cdef mrec_error error
         cdef Py_ssize_t f, n = steps.shape[0]
-        cdef double[::1] ts = times
+        cdef const double[::1] ts = times
         cdef list strides = [
             None if block is None else [_frame_step(data, block[0], n) for data, valid in block[1]]
             for block in blocks
@@ -414,6 +411,10 @@ cdef class Writer:
     def last_step(self):
         cdef int64_t step
         return step if mrec_last_step(self.writer, &step) else None
+
+    @property
+    def has_times(self):
+        return mrec_has_times(self.writer)
 
 
 cdef tuple _frame_step(data, rows, frames):

@@ -195,9 +195,10 @@ def _exact(column: Column, array: Array, wanted: np.dtype) -> Array:
 def _integers_changed(array: Array, result: Array) -> Array:
     if result.dtype.kind in "iu":
         info = np.iinfo(result.dtype)
-        return (array < info.min) | (array > info.max)
+        outside: Array = (array < info.min) | (array > info.max)
+        return outside
     digits = 24 if result.dtype == np.complex64 else 53
-    large = (array > 2**digits) | (array < -(2**digits))
+    large: Array = (array > 2**digits) | (array < -(2**digits))
     for index in np.argwhere(large):
         i = tuple(index)
         large[i] = int(result[i].real) != int(array[i])
@@ -261,7 +262,7 @@ def coerce_value(value: ValueSchema, given: Any) -> bytes:
         if tag.json:
             return dtypes.json_text(given).encode()
         if tag.dtype.name == "string":
-            return dtypes.exact_scalar(tag.dtype, given).encode()
+            return str(dtypes.exact_scalar(tag.dtype, given)).encode()
         items = [given] if tag.width == 1 else dtypes.vector_items(tag, given)
         exact = [dtypes.exact_scalar(tag.dtype, item) for item in items]
     except ValueError as e:

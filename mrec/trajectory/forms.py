@@ -346,9 +346,9 @@ def count_frames(arrays: Arrays) -> int:
 def check_steps(arrays: Arrays, nstep: int) -> None:
     """Refuse steps, times and values that are shorter than nstep."""
     attributes = arrays.standing.attributes
-    if nstep and _progression(attributes, "step_progression", nstep) is None:
+    if nstep and progression(attributes, "step_progression", nstep) is None:
         arrays.check("step", "i64", (), nstep)
-    if nstep and _progression(attributes, "time_progression", nstep) is None and arrays.standing.array("time"):
+    if nstep and progression(attributes, "time_progression", nstep) is None and arrays.standing.array("time"):
         arrays.check("time", "f64", (), nstep)
     for value in arrays.standing.schema.values.values():
         check_value(arrays, value, nstep)
@@ -365,7 +365,7 @@ def check_value(arrays: Arrays, value: ValueSchema, nstep: int) -> None:
 
 def read_steps(arrays: Arrays, nstep: int) -> np.ndarray:
     """i64[nstep]."""
-    found = _progression(arrays.standing.attributes, "step_progression", nstep) if nstep else (0, 0)
+    found = progression(arrays.standing.attributes, "step_progression", nstep) if nstep else (0, 0)
     if found is not None:
         start, stride = found
         if nstep > 1 and (stride < 1 or start + (nstep - 1) * stride >= 2**63):
@@ -379,7 +379,7 @@ def read_steps(arrays: Arrays, nstep: int) -> np.ndarray:
 
 def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:
     """f64[nstep]; None when no times were given."""
-    found = _progression(arrays.standing.attributes, "time_progression", nstep) if nstep else None
+    found = progression(arrays.standing.attributes, "time_progression", nstep) if nstep else None
     if found is not None:
         start, stride = found
         times = start + np.arange(nstep) * np.float64(stride)
@@ -390,7 +390,7 @@ def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:
     return arrays.source("time").read(0, nstep)
 
 
-def _progression(attributes: dict[str, Any], key: str, nstep: int) -> tuple[Any, Any] | None:
+def progression(attributes: dict[str, Any], key: str, nstep: int) -> tuple[Any, Any] | None:
     """Start and stride (0 for one frame) of a progression; None when there is none."""
     if key not in attributes:
         return None

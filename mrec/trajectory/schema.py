@@ -349,8 +349,9 @@ def _count(n: Any, what: str, least: int = 0) -> int:
 
 
 def _not_canonical(block: str, column: Column) -> str:
+    right = CANONICAL[column.name]
     return (
-        f"column {column.name!r} of block {block!r} is {CANONICAL[column.name]} wherever it appears, not {column.dtype}; "
+        f"column {column.name!r} of block {block!r} is {right} wherever it appears, not {column.dtype}; "
         "declare it so, or choose another name"
     )
 

@@ -8,7 +8,7 @@ beside it. docs/order-of-writes.md says what can be on disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,11 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """A parsed durable file."""
+    """A parsed durable file. complete: our writer stored every chunk, so that a missing one is damage."""
 
     boot_id: str
     nstep: int
+    complete: bool
     documents: dict[str, str]
     tails: dict[str, Tail]
 
@@ -72,6 +73,7 @@ class Standing:
     absent_is_loss: bool
     recovered: Recovered | None
     token: tuple[bytes | None, bytes | None]
+    durable: Durable | None = None
 
     def array(self, path: str) -> ArrayMeta | None:
         """The document of an array below `trajectory/`; None when there is none."""
@@ -103,14 +105,15 @@ def read_standing(store: FilesystemStore) -> Standing | None:
         return None
     if durable is None or (marker is not None and _marker_stands(marker, durable)):
         assert marker is not None
-        ours = durable is not None and marker.get("nstep") is not None and marker["nstep"] == marker.get("mrec_nstep")
+        ours = durable is not None and durable.complete and marker.get("nstep", 0) == marker.get("mrec_nstep")
         return _standing(marker, store.get, store, {}, ours, None, token)
     published = None if marker is None else marker.get("nstep", 0)
     cut = Recovered(durable.nstep, published) if published is None or published > durable.nstep else None
     own = parse_group(durable.documents[MARKER], f"{store.path(DURABLE)}: {MARKER}").attributes
     if own.get("nstep") != durable.nstep:
         raise CorruptData(f"{store.path(DURABLE)}: nstep is {durable.nstep}, in the document {own.get('nstep')!r}")
-    return _standing(own, durable.documents.get, None, durable.tails, True, cut, token)
+    standing = _standing(own, durable.documents.get, None, durable.tails, durable.complete, cut, token)
+    return replace(standing, durable=durable)
 
 
 # ---- marker or durable file --------------------------------------------------------------------------------------
@@ -169,7 +172,9 @@ def parse_durable(raw: bytes, where: str) -> Durable:
         raise CorruptData(f"{where}: {MARKER} is missing in it")
     if not isinstance(tails, dict) or not all(_is_tail(tail) for tail in tails.values()):
         raise CorruptData(f"{where}: tails is no object of five numbers each")
-    return Durable(boot, int(nstep or 0), documents, {path: tuple(tail) for path, tail in tails.items()})
+    if not isinstance(document.get("complete"), bool):
+        raise CorruptData(f"{where}: complete is {document.get('complete')!r}")
+    return Durable(boot, int(nstep or 0), document["complete"], documents, {path: tuple(tail) for path, tail in tails.items()})
 
 
 def _is_tail(tail: Any) -> bool:

@@ -216,8 +216,8 @@ def test_from_frame():
     assert schema.blocks["grid"].structural_shape == (2, 2, 2)
     assert {name: str(v.tag) for name, v in schema.values.items()} == {
         "pe": "f64", "n": "i64", "ok": "bool", "t": "f64", "s": "string", "doc": "json", "list": "json", "v3": "i64x3",
-        "v6": "f64x6", "v9": "f64x9", "m": "f64x9", "u": "u32", "b3": "bool3", "f": "f64", "i3": "i32x3", "none": "json",
-        "h": "u64",
+        "v6": "f64x6", "v9": "f64x9", "m": "f64x9", "u": "u32", "b3": "bool3", "f": "f64", "i3": "i32x3",
+        "none": "json", "h": "u64",
     }  # fmt: skip
 
 

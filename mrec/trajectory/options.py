@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The options of a writer, from what a user writes to the members of `mrec_options` (mrec.h)."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from mrec.errors import InvalidValue
+
+#: The numbers of `enum mrec_compression`, and the level when none is given.
+_COMPRESSION = {"none": (1, 0), "gzip": (2, 1), "zstd": (3, 3), "shuffle+zstd": (4, 3)}
+_LEVELS = {"none": range(0), "gzip": range(10), "zstd": range(-131072, 23), "shuffle+zstd": range(-131072, 23)}
+_UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_NEVER = math.inf
+_ALWAYS = 1e-9  # 0 means "the default" to the core
+
+
+def compression_option(text: str | None) -> dict[str, int]:
+    """ "none", "gzip:n", "zstd:n" or "shuffle+zstd:n" (n may be left out); None is the default of each column type."""
+    if text is None:
+        return {}
+    name, _, level = text.partition(":") if isinstance(text, str) else (text, "", "")
+    if name not in _COMPRESSION:
+        raise InvalidValue(f'compression is {text!r}; use "none", "gzip:n", "zstd:n" or "shuffle+zstd:n"')
+    number, default = _COMPRESSION[name]
+    try:
+        n = int(level) if level else default
+    except ValueError:
+        n = None
+    if n is None or (level and n not in _LEVELS[name]):
+        levels = _LEVELS[name]
+        allowed = f"takes a level from {levels.start} to {levels.stop - 1}" if levels else "takes no level"
+        raise InvalidValue(f"compression is {text!r}; {name} {allowed}")
+    return {"compression": number, "level": n}
+
+
+def flush_option(every: int | str | None) -> dict[str, float | int]:
+    """When frames land: a number of frames, "10s", "64MiB"; None is the default cadence."""
+    if every is None:
+        return {}
+    if isinstance(every, str):
+        number, unit = _quantity(every, "flush_every")
+        if unit in _SECONDS:
+            return {"flush_frames": 2**63 - 1, "flush_seconds": number * _SECONDS[unit] or _ALWAYS}
+        if unit in _UNITS:
+            return {"flush_bytes": max(1, int(number * _UNITS[unit])), "flush_seconds": _NEVER}
+    elif isinstance(every, int) and not isinstance(every, bool) and every > 0:
+        return {"flush_frames": every, "flush_seconds": _NEVER}
+    raise InvalidValue(f'flush_every is {every!r}; use a number of frames, a time ("10s") or a size ("64MiB")')
+
+
+def durable_option(every: float | str | None) -> dict[str, float]:
+    """When a landing is synced: a number of seconds or "60s"; 0: each one; None: only flush() and close()."""
+    if every is None:
+        return {"durable_seconds": _NEVER}
+    number: float | None = None
+    if isinstance(every, str):
+        amount, unit = _quantity(every, "durable_every")
+        number = amount * _SECONDS[unit] if unit in _SECONDS else None
+    elif not isinstance(every, bool) and isinstance(every, (int, float)):
+        number = float(every)
+    if number is None or not number >= 0:
+        raise InvalidValue(f'durable_every is {every!r}; use a number of seconds, a time ("60s"), or None')
+    return {"durable_seconds": number or _ALWAYS}
+
+
+def count_option(name: str, value: int | None) -> dict[str, int]:
+    """A positive count, or None for the default."""
+    if value is None:
+        return {}
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**32:
+        raise InvalidValue(f"{name} is {value!r}; use a positive whole number")
+    return {name: value}
+
+
+def _quantity(text: str, option: str) -> tuple[float, str]:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise InvalidValue(f'{option} is {text!r}; use a number with a unit, as "10s"')
+    return float(match[1]), match[2]
+
+
+def writer_options(
+    flush_every: int | str | None,
+    durable_every: float | str | None,
+    durable: bool,
+    **others: Any,
+) -> dict[str, Any]:
+    """The options that creating and reopening share, with others as they are."""
+    return {**flush_option(flush_every), **durable_option(durable_every), "no_durable": not durable, **others}

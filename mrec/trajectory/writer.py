@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Appending frames to a record."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from mrec import dtypes
+from mrec._core import Writer as CoreWriter
+from mrec.box import Box
+from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName
+from mrec.frame import Frame
+from mrec.trajectory.coerce import coerce_block, coerce_column, coerce_value, coerce_values
+from mrec.trajectory.options import compression_option, count_option, writer_options
+from mrec.trajectory.schema import BlockSchema, Schema
+
+PathLike = str | os.PathLike[str]
+
+
+class TrajectoryWriter:
+    """Writes the trajectory of one record, frame by frame; a context manager.
+
+    >>> import mrec, numpy as np
+    >>> schema = mrec.Schema().block("atoms", rows=3).column("x", "f64", precision=1e-3).value("pe", "f64")
+    >>> with mrec.TrajectoryWriter("run.mrec", schema, units={"length": "angstrom", "time": "ps"}) as w:
+    ...     for i in range(4):
+    ...         w.append(100 * i, time=0.2 * i, atoms={"x": np.arange(3.0) + i}, pe=-12.5)
+    >>> len(mrec.open("run.mrec").trajectory)
+    4
+
+    path: the directory to make, by convention `<stem>.mrec`. RecordExists when something is there, unless `overwrite`.
+    schema: what every frame may hold. units: goes to `meta["units"]`, e.g. {"length": "angstrom", "time": "ps"};
+    nothing is ever converted. meta: further members of the record's `meta` document (JSON).
+
+    flush_every: when frames are published: a number of frames, "10s" or "64MiB"; by default after about 4 MiB and at
+    least every 10 s of appending. durable_every: seconds after which a publishing is also synced (None: never by
+    itself). durable=False: flush() and close() do not sync. compression: "none", "gzip:n", "zstd:n", "shuffle+zstd:n"
+    for float columns. frames_per_chunk: more make smaller files and coarser random access. chunks_per_shard: chunks in
+    one file.
+
+    A writer holds the record: a second one gets RecordLocked. It serves one thread at a time (WriterBusy). After a
+    failed write (OSError) it is poisoned: each further call raises that error, and the record, which holds the frames
+    published so far, is opened again to go on.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        schema: Schema,
+        *,
+        units: Mapping[str, str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        flush_every: int | str | None = None,
+        durable_every: float | str | None = 60.0,
+        durable: bool = True,
+        compression: str | None = None,
+        frames_per_chunk: int | None = None,
+        chunks_per_shard: int | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        if not isinstance(schema, Schema):
+            raise SchemaError(f"schema is a mrec.Schema, not {type(schema).__name__}; see Schema.from_frame")
+        schema.check_writable()
+        options = writer_options(
+            flush_every,
+            durable_every,
+            durable,
+            overwrite=bool(overwrite),
+            meta_json=_meta_json(units, meta),
+            **compression_option(compression),
+            **count_option("frames_per_chunk", frames_per_chunk),
+            **count_option("chunks_per_shard", chunks_per_shard),
+        )
+        root = record_path(path)
+        schema = schema.copy()
+        with lock_errors(root):
+            core = CoreWriter.create(root, schema, options)
+        self._take(core, root, schema)
+
+    def _take(self, core: CoreWriter, path: str, schema: Schema) -> None:
+        self._core = core
+        self._closed = False
+        self.path = path
+        self.schema = schema
+        self._blocks = list(schema.blocks.values())
+        self._block_at = {name: i for i, name in enumerate(schema.blocks)}
+        self._values = list(schema.values.values())
+        self._value_at = {name: i for i, name in enumerate(schema.values)}
+
+    @classmethod
+    def open(
+        cls,
+        path: PathLike,
+        *,
+        at: str | None = None,
+        truncate_after_step: int | None = None,
+        flush_every: int | str | None = None,
+        durable_every: float | str | None = 60.0,
+        durable: bool = True,
+    ) -> TrajectoryWriter:
+        """A writer that appends to the record at `path`; schema, precision, chunks and codecs are those it has.
+
+        at: cut back to a `position` first. truncate_after_step: keep the frames with a step up to this one, and cut the
+        rest. Frames that were published but lost to a power failure are gone; `position` and `last_step` tell where the
+        record stands. RecordLocked while another writer has it.
+        """
+        from mrec.trajectory.reopen import reopen
+
+        options = writer_options(flush_every, durable_every, durable)
+        root = record_path(path)
+        core, schema = reopen(root, options, at, truncate_after_step)
+        self = cls.__new__(cls)
+        self._take(core, root, schema)
+        return self
+
+    # ---- appending -----------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        step: int | None = None,
+        frame: Frame | None = None,
+        /,
+        *,
+        time: float | None = None,
+        box: Any = None,
+        blocks: Mapping[str, Mapping[str, Any]] | None = None,
+        values: Mapping[str, Any] | None = None,
+        **named: Any,
+    ) -> None:
+        """Append one frame. What it is given may be changed as soon as it returns.
+
+        step: above the last one; None counts on, from 0. frame: a `Frame`, whose step, time, box, blocks and values
+        count unless they are given beside it. time: all frames have one, or none has. box: a `Box`, three lengths, or
+        three lengths and three angles in degrees; None carries the last one forward. blocks, values: by name; `named`
+        is short for both. A block is a mapping of all its columns to arrays of shape (rows, *trailing); several columns
+        may come as one array, `{("x", "y", "z"): positions}`. A block that is left out carries forward.
+
+        A frame that does not fit is refused whole (SchemaError, InvalidValue, UnknownName).
+        """
+        if isinstance(step, Frame) and frame is None:
+            step, frame = None, step
+        given_blocks, given_values = blocks, values
+        if frame is not None:
+            step, time, box, given_blocks, given_values = _with_frame(frame, step, time, box, blocks, values)
+        if step is None:
+            step = self._next_step()
+        slots: list[Any] = [None] * len(self._blocks)
+        taken: list[bytes | None] = [None] * len(self._values)
+        try:
+            for name, data in named.items():
+                self._place(name, data, slots, taken)
+            for name, data in (given_blocks or {}).items():
+                self._place_block(name, data, slots)
+            for name, data in (given_values or {}).items():
+                self._place_value(name, data, taken)
+            cell = None if box is None else Box.coerce(box)
+        except MrecError as e:
+            raise type(e)(f"frame {self.nframes}: {e}") from None
+        self._core.append(_step(step), _time(time), cell, slots, taken)
+
+    def _place(self, name: str, data: Any, slots: list[Any], taken: list[bytes | None]) -> None:
+        if name in self._block_at:
+            if name in self._value_at:
+                raise InvalidValue(
+                    f"{name!r} is a block and a per-step value; say blocks={{{name!r}: ...}} or values={{{name!r}: ...}}"
+                )
+            self._place_block(name, data, slots)
+        elif name in self._value_at:
+            self._place_value(name, data, taken)
+        else:
+            raise UnknownName(self._unknown(name, "block or per-step value", [*self._block_at, *self._value_at]))
+
+    def _place_block(self, name: str, data: Any, slots: list[Any]) -> None:
+        i = self._block_at.get(name)
+        if i is None:
+            raise UnknownName(self._unknown(name, "block", self._block_at))
+        if slots[i] is not None:
+            raise InvalidValue(f"block {name!r} is given twice")
+        slots[i] = coerce_block(self._blocks[i], _split_columns(self._blocks[i], data))
+
+    def _place_value(self, name: str, data: Any, taken: list[bytes | None]) -> None:
+        i = self._value_at.get(name)
+        if i is None:
+            raise UnknownName(self._unknown(name, "per-step value", self._value_at))
+        if taken[i] is not None:
+            raise InvalidValue(f"per-step value {name!r} is given twice")
+        taken[i] = coerce_value(self._values[i], data)
+
+    @staticmethod
+    def _unknown(name: str, what: str, declared: Iterable[str]) -> str:
+        close = difflib.get_close_matches(str(name), list(declared), 1)
+        hint = f"; is it {close[0]!r}?" if close else f"; declared: {', '.join(map(repr, declared)) or 'nothing'}"
+        return f"no {what} {name!r} is declared{hint}"
+
+    def _next_step(self) -> int:
+        last = self._core.last_step
+        return 0 if last is None else last + 1
+
+    def append_many(
+        self,
+        steps: Sequence[int] | np.ndarray,
+        /,
+        *,
+        times: Sequence[float] | np.ndarray | None = None,
+        box: Any = None,
+        blocks: Mapping[str, Mapping[str, Any]] | None = None,
+        values: Mapping[str, Any] | None = None,
+        **named: Any,
+    ) -> None:
+        """Append F frames at once; all arrays have a leading frame axis: (F, rows, *trailing), per-step values (F, ...).
+
+        steps, times: (F,). box: one cell for all, or a sequence of F of them (a list of `Box`, or an array (F, 3) or
+        (F, 6)). Refused whole, or taken whole.
+        """
+        from mrec.trajectory.batch import cells, check_steps, check_times
+
+        count = check_steps(steps, self._core.last_step)
+        both = {**{n: v for n, v in named.items() if n in self._block_at}, **(blocks or {})}
+        single = {**{n: v for n, v in named.items() if n not in self._block_at}, **(values or {})}
+        for name in both:
+            if name not in self._block_at:
+                raise UnknownName(self._unknown(name, "block", self._block_at))
+        for name in single:
+            if name not in self._value_at:
+                raise UnknownName(self._unknown(name, "block or per-step value", [*self._block_at, *self._value_at]))
+        slots = [
+            self._coerce_batch(block, both[block.name], len(count)) if block.name in both else None
+            for block in self._blocks
+        ]
+        taken = [
+            _rows_of(coerce_values(value, single[value.name], len(count))) if value.name in single else None
+            for value in self._values
+        ]
+        for value, rows in zip(self._values, taken, strict=True):
+            if rows is None and not value.has_fill:
+                raise SchemaError(f"per-step value {value.name!r} is declared without a fill, so every frame gives it")
+        self._core.append_many(
+            count, check_times(times, len(count), self.nframes, self._core.has_times), cells(box, len(count)), slots, taken
+        )
+
+    def _coerce_batch(self, block: BlockSchema, data: Mapping[str, Any], frames: int) -> tuple[int, list[Any]]:
+        where = f"block {block.name!r}"
+        columns = _split_columns(block, data)
+        if set(columns) != set(block.columns):
+            raise SchemaError(f"{where} takes all its columns and no other: {', '.join(map(repr, block.columns))}")
+        out, rows = [], None
+        for name, column in block.columns.items():
+            shape = np.shape(columns[name])
+            if len(shape) < 2 or shape[0] != frames:
+                raise SchemaError(f"{where}, column {name!r} takes the shape ({frames}, rows, ...), not {shape}")
+            if rows not in (None, shape[1]):
+                raise SchemaError(f"{where}: column {name!r} has {shape[1]} rows a frame, the columns before {rows}")
+            rows = shape[1]
+            out.append(coerce_column(column, columns[name], where, lead=2))
+        if block.structural_shape is not None and rows != block.rows:
+            raise SchemaError(f"{where} has {rows} rows; its structural_shape {block.structural_shape} asks for {block.rows}")
+        return rows or 0, out
+
+    # ---- publishing ----------------------------------------------------------------------------------------------
+
+    def flush(self, *, durable: bool = True) -> None:
+        """Publish every frame appended so far, and sync them unless durable=False.
+
+        Afterwards readers see them, they outlive this process, and (durable) a power failure.
+        """
+        self._core.flush(durable)
+
+    def close(self) -> None:
+        """Publish what waits, durably, and end the live form of the record. Closing twice is no error."""
+        if not self._closed:
+            self._closed = True
+            self._core.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    @property
+    def nframes(self) -> int:
+        """Frames appended."""
+        return self._core.nframes
+
+    def __len__(self) -> int:
+        return self._core.nframes
+
+    @property
+    def published(self) -> int:
+        """Of these, frames that readers see and that outlive this process."""
+        return self._core.npublished
+
+    @property
+    def durable(self) -> int:
+        """Of these, frames that outlive a power failure."""
+        return self._core.ndurable
+
+    @property
+    def last_step(self) -> int | None:
+        """The step of the last frame appended; None when there is none."""
+        return self._core.last_step
+
+    @property
+    def position(self) -> str:
+        """Where the record stands, to keep in a checkpoint: `TrajectoryWriter.open(path, at=position)` cuts back to it.
+
+        It counts frames appended: flush before taking it, so that they are there to come back to.
+        """
+        return f"{self.nframes}@{self.last_step if self.nframes else ''}"
+
+    def __enter__(self) -> TrajectoryWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exception: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except Exception as e:
+            if exception is None:
+                raise
+            exception.add_note(f"closing {self.path} failed as well: {e}")
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True):
+            return
+        waiting = self._core.nframes - self._core.npublished
+        lost = f"; {waiting} frames were not landed and are lost" if waiting else ""
+        warnings.warn(f"the writer of {self.path} was never closed{lost}", ResourceWarning, source=self, stacklevel=1)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{self.published} published"
+        return f"<TrajectoryWriter {self.path!r}: {self.nframes} frames, {state}>"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a writer cannot be pickled; pickle its path, and open it where it is used")
+
+
+# ---- what a user passes ------------------------------------------------------------------------------------------
+
+
+def record_path(path: PathLike) -> str:
+    """A path as the core takes it: absolute, so that a later chdir does not matter."""
+    return os.path.abspath(os.fspath(path))
+
+
+def _meta_json(units: Mapping[str, str] | None, meta: Mapping[str, Any] | None) -> str | None:
+    document = dict(meta or {})
+    if units is not None:
+        if "units" in document:
+            raise InvalidValue("units are given twice: as units= and in meta")
+        if not isinstance(units, Mapping) or not all(isinstance(v, str) for pair in units.items() for v in pair):
+            raise InvalidValue(f'units is a mapping of names, as {{"length": "angstrom"}}, not {units!r}')
+        document["units"] = dict(units)
+    try:
+        return dtypes.json_text(document) if document else None
+    except ValueError as e:
+        raise InvalidValue(f"meta: {e}") from None
+
+
+def _with_frame(frame: Frame, step: Any, time: Any, box: Any, blocks: Any, values: Any) -> tuple[Any, ...]:
+    return (
+        frame.step if step is None else step,
+        frame.time if time is None else time,
+        frame.box if box is None else box,
+        {**frame.blocks, **(blocks or {})},
+        {**frame.values, **(values or {})},
+    )
+
+
+def _step(step: Any) -> int:
+    try:
+        number = step.__index__()
+    except (AttributeError, TypeError):
+        raise InvalidValue(f"a step is a whole number, not {step!r}") from None
+    if isinstance(step, (bool, np.bool_)) or not -(2**63) <= number < 2**63:
+        raise InvalidValue(f"a step is a whole number of 64 bits, not {step!r}")
+    return number
+
+
+def _time(time: Any) -> float | None:
+    if time is None or type(time) is float:
+        return time
+    if isinstance(time, (bool, str, bytes)):
+        raise InvalidValue(f"a time is a number, not {time!r}")
+    try:
+        return float(time)
+    except (TypeError, ValueError):
+        raise InvalidValue(f"a time is a number, not {time!r}") from None
+
+
+def _split_columns(block: BlockSchema, data: Any) -> Mapping[str, Any]:
+    """Columns by name, where some may have come together as one array with a last axis over them."""
+    if not isinstance(data, Mapping):
+        raise SchemaError(f"block {block.name!r} takes a mapping of columns to arrays, not {type(data).__name__}")
+    if all(name in block.columns for name in data):
+        return data
+    columns: dict[str, Any] = {}
+    for key, array in data.items():
+        names = _together(block, key)
+        stacked = np.asanyarray(array) if len(names) > 1 else None
+        if stacked is not None and stacked.shape[-1:] != (len(names),):
+            raise SchemaError(f"block {block.name!r}: {key!r} takes (rows, {len(names)}), not {stacked.shape}")
+        for i, name in enumerate(names):
+            if name in columns:
+                raise SchemaError(f"block {block.name!r}: column {name!r} is given twice")
+            columns[name] = array if stacked is None else stacked[..., i]
+    return columns
+
+
+def _together(block: BlockSchema, key: Any) -> Sequence[str]:
+    """("x", "y", "z") and "xyz" stand for three columns."""
+    if isinstance(key, tuple):
+        return key
+    if isinstance(key, str) and key not in block.columns and len(key) > 1 and all(c in block.columns for c in key):
+        return tuple(key)
+    return (key,)
+
+
+def _rows_of(data: Any) -> list[bytes]:
+    """The bytes of each frame of a coerced per-step value."""
+    if isinstance(data, np.ndarray):
+        size = data.nbytes // max(len(data), 1)
+        whole = data.tobytes()
+        return [whole[i * size : (i + 1) * size] for i in range(len(data))]
+    ends = data.offsets.tolist()
+    return [data.data[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
+class lock_errors:
+    """Adds the holder's process id to RecordLocked, where the system tells it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, exception: BaseException | None, traceback: Any) -> None:
+        if isinstance(exception, RecordLocked):
+            holder = lock_holder(self.path)
+            if holder is not None:
+                raise RecordLocked(f"{exception} (process {holder} has it)") from None
+
+
+def lock_holder(path: str) -> int | None:
+    """The process that holds the flock of a directory, from /proc/locks; None when it cannot be told."""
+    try:
+        inode = os.stat(path).st_ino
+        with open("/proc/locks") as locks:
+            for line in locks:
+                fields = line.split()
+                if fields[1] == "FLOCK" and int(fields[5].rpartition(":")[2]) == inode:
+                    return int(fields[4])
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
