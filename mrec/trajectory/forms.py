@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mrec._core import Cache, Source
+from mrec._core import Cache
 from mrec.box import Box
 from mrec.errors import CorruptData, SchemaError
 from mrec.trajectory.schema import BlockSchema, Column, Schema, ValueSchema
 from mrec.trajectory.standing import ROOT, Standing, column_type
 from mrec.zarr.codecs import is_int
 from mrec.zarr.metadata import ArrayMeta
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import AnySource, FilesystemStore
 
 Ints = np.ndarray
 
@@ -27,9 +27,9 @@ class Arrays:
     def __init__(self, standing: Standing, store: FilesystemStore, cache: Cache) -> None:
         self.standing = standing
         self.store = FilesystemStore(store.root, cache)
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, AnySource] = {}
 
-    def source(self, path: str) -> Source:
+    def source(self, path: str) -> AnySource:
         """What reads the array at a path below `trajectory/`."""
         found = self._sources.get(path)
         if found is None:
@@ -173,11 +173,11 @@ class BlockForm:
         """The first row of an update, or of many; of update n: where the rows end."""
         return update * self.uniform if self.uniform is not None else self.offset[update]
 
-    def column(self, name: str) -> Source:
+    def column(self, name: str) -> AnySource:
         """What reads a column."""
         return self.arrays.source(f"{self.name}/{name}")
 
-    def mask(self, column: Column) -> Source | None:
+    def mask(self, column: Column) -> AnySource | None:
         """What reads a column's flags; None when it has none."""
         return self.arrays.source(self._mask(column.name)) if self.has_mask(column) else None
 

@@ -11,6 +11,8 @@ from mrec._core import Cache, Source
 from mrec.zarr.generic import GenericSource
 from mrec.zarr.metadata import ArrayMeta
 
+#: What reads an array.
+AnySource = Source | GenericSource
 
 #: MREC_MAX_AXES of reader.h.
 MOST_AXES = 8
@@ -63,7 +65,7 @@ class FilesystemStore:
 
     def source(
         self, key: str, meta: ArrayMeta, *, absent_is_loss: bool = False, tail: tuple[int, ...] | None = None
-    ) -> Source | GenericSource:
+    ) -> AnySource:
         """What reads the array of a key. UnsupportedCodec names a codec that mrec does not know."""
         spec = source_spec(meta)
         if spec is None:

@@ -42,7 +42,7 @@ def build(path, *, data_type="int32", codecs=None, location="start", leave_out=(
     path.mkdir(exist_ok=True)
     (path / "c").mkdir(exist_ok=True)
     (path / "zarr.json").write_text(json.dumps(document))
-    core = [(c["name"], {k: v for k, v in c.get("configuration", {}).items()}) for c in codecs]
+    core = [(c["name"], dict(c.get("configuration", {}))) for c in codecs]
     core[0][1]["elementsize"] = values.itemsize
     padded = np.zeros(CHUNK * PER_SHARD * 2, values.dtype)
     padded[:ROWS] = values
