@@ -91,9 +91,13 @@ def _common_count(form: BlockForm, frames: np.ndarray, updates: np.ndarray) -> i
     odd = np.flatnonzero(counts != counts[0]) if counts[0] >= 0 else np.array([0])
     if len(odd) == 0:
         return int(counts[0])
-    seen = "no rows, because it is absent" if counts[odd[0]] < 0 else f"{counts[odd[0]]} rows"
-    other = "" if counts[0] < 0 else f", frame {frames[0]} has {counts[0]}"
-    raise SchemaError(f"block {form.name!r} at frame {frames[odd[0]]} has {seen}{other}; use read_ragged")
+    at = odd[0]
+    if counts[at] < 0:
+        raise SchemaError(f"block {form.name!r} is absent at frame {frames[at]}; use read_ragged")
+    raise SchemaError(
+        f"block {form.name!r} has {counts[at]} rows at frame {frames[at]}, {counts[0]} at frame {frames[0]}; "
+        "use read_ragged"
+    )
 
 
 def _read_rows(
@@ -133,8 +137,9 @@ def into(source: Any, start: int, stop: int, out: np.ndarray) -> None:
 
 def runs(updates: np.ndarray) -> Iterator[tuple[int, int]]:
     """The stretches [start, stop) over which updates follow one another."""
-    ends = np.flatnonzero(np.diff(updates) != 1) + 1
-    yield from pairwise([0, *ends.tolist(), len(updates)])
+    if len(updates):
+        ends = np.flatnonzero(np.diff(updates) != 1) + 1
+        yield from pairwise([0, *ends.tolist(), len(updates)])
 
 
 def read_ragged(form: BlockForm, columns: str | Sequence[str], frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
