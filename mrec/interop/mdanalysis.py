@@ -72,7 +72,10 @@ class Source:
         self.units = {kind: unit for kind, unit in _UNITS.items() if getattr(reader, "units", {}).get(kind)}
 
     def frames(self, start: int | None = None, stop: int | None = None, stride: int | None = None) -> Iterator[Frame]:
-        """The frames of a slice. `index` is the number in the source, step and time are None where it has none."""
+        """The frames of a slice. `index` is the number in the source, step and time are None where it has none.
+
+        The arrays of a frame, float32, are MDAnalysis's own: they hold until the next frame is asked for.
+        """
         steps = iter(self.universe.trajectory[start:stop:stride])
         at = None
         while True:
