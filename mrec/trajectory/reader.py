@@ -146,7 +146,8 @@ class Frames(Sequence[Frame]):
 
         All the frames have to see the same number of rows, otherwise SchemaError: see `read_ragged`.
 
-        >>> xyz = rec.trajectory.read("atoms", ["x", "y", "z"], frames=slice(0, 100))  # doctest: +SKIP
+        >>> mrec.open("water.mrec").trajectory.read("atoms", ["x", "y", "z"], frames=slice(0, 5)).shape
+        (5, 3, 3)
         """
         chosen, single = self._chosen(frames)
         target = out[None] if single and out is not None else out

@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import mmap
 import os
 import random
 import signal
 import struct
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
 import mrec
 import pytest
 
-from tests.crash.scenario import OPTIONS, assert_frame, check, frame, schema
+from tests.crash.scenario import OPTIONS, check, frame, schema
 
 KILLS = 200
 FRAMES = 24  # of one record; a new one is begun when it is reached
@@ -62,18 +64,29 @@ def write(path: Path, board: Board, published: int) -> None:
     board.put(DONE, n, n)
 
 
-def killed_run(path: Path, board: Board, published: int, delay: float) -> tuple[str, int, int]:
-    """Run a writer in a child, kill it after a while, and tell where it was."""
+def reached(board: Board, target: str, frames: int) -> bool:
+    state, _, under_way = board.get()
+    return state == DONE or (state == target and under_way >= frames) or (target == OPENING and state != OPENING)
+
+
+def killed_run(path: Path, board: Board, published: int, rng: random.Random) -> tuple[str, int, int]:
+    """Run a writer in a child, kill it a while after it reached some state, and tell where it was."""
     board.put(OPENING, published, published)
     child = os.fork()
     if child == 0:
         try:
             write(path, board, published)
             os._exit(0)
-        except BaseException as e:  # the test must see it, and nothing of pytest may run here
-            os.write(2, f"{type(e).__name__}: {e}\n".encode())
+        except BaseException:  # the test must see it, and nothing of pytest may run here
+            os.write(2, traceback.format_exc().encode())
             os._exit(1)
-    time.sleep(delay)
+    target = rng.choices((OPENING, APPENDING, COMMIT, CLOSING), (3, 1, 5, 1))[0]
+    frames = rng.randint(published, FRAMES)
+    while not reached(board, target, frames):
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            break
+        time.sleep(0.0001)
+    time.sleep(rng.uniform(0.0, 0.02 if target == OPENING else 0.005))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "the writer failed by itself"
@@ -86,7 +99,7 @@ def test_killed_writer_loses_nothing_published(tmp_path: Path) -> None:
     published, number = 0, 0
     for _ in range(KILLS):
         path = tmp_path / f"{number}.mrec"
-        state, published, under_way = killed_run(path, board, published, rng.uniform(0.0, 0.06))
+        state, published, under_way = killed_run(path, board, published, rng)
         where[state] += 1
         if not (path / "trajectory" / "zarr.json").exists():
             assert state == OPENING and published == 0, "the record vanished"
@@ -102,6 +115,16 @@ def test_killed_writer_loses_nothing_published(tmp_path: Path) -> None:
 
 
 def read_by_molrs(path: Path, frames: int) -> None:
-    molrs = pytest.importorskip("molrs")
-    reader = molrs.MrecReader(str(path))
-    assert len(reader) == frames
+    """Every step, time and coordinate."""
+    if importlib.util.find_spec("molrs") is None:
+        return
+    from molrs.io.mrec import MrecReader
+
+    reader = MrecReader(path)
+    assert reader.step == [frame(i).step for i in range(frames)]
+    assert list(reader.time or []) == [frame(i).time for i in range(frames)]
+    for i in range(frames):
+        wanted, there = frame(i), reader[i]
+        assert there["atoms"]["y"].tolist() == wanted["atoms"]["y"].tolist(), i
+        assert there["atoms"]["x"].tolist() == wanted["atoms"]["x"].tolist(), i
+        assert there["bonds"]["atomi"].tolist() == wanted["bonds"]["atomi"].tolist(), i
