@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Water:
     def atoms(self) -> int:
         return self.xyz.shape[2]
 
-    @property
+    @cached_property
     def rows(self) -> np.ndarray:
         """f32 (frames, atoms, 3), the layout that XTC takes."""
         return np.ascontiguousarray(self.xyz.transpose(0, 2, 1), np.float32)
@@ -42,4 +43,6 @@ def water(atoms: int, frames: int) -> Water:
     for frame in xyz:
         now += rng.normal(0, mobility, (3, atoms))
         frame[:] = np.rint(now / GRID) * GRID
-    return Water(xyz, edge)
+    made = Water(xyz, edge)
+    _ = made.rows  # not while XTC is timed
+    return made

@@ -42,12 +42,18 @@ def markdown(result: dict[str, Any]) -> str:
         "|---" * 3 + "|--:" * (len(names) + 1) + "|",
     ]
     for row in result["rows"]:
-        cells = [f"{row['values'][name]:.3g}" if name in row["values"] else "-" for name in names]
-        ratio = "-" if row["molrs/mrec"] is None else f"{row['molrs/mrec']:.2f}"
+        cells = [figure(row["values"].get(name)) for name in names]
+        ratio = figure(row["molrs/mrec"])
         lines.append(
             f"| {row['atoms']} | {row['mode']} | {row['job']}, {row['unit']} | " + " | ".join(cells) + f" | {ratio} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def figure(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def replace_table(page: Path, table: str) -> None:

@@ -312,6 +312,19 @@ static mrec_status load_tail(mrec_array *array, uint64_t rows, mrec_error *error
     return status;
 }
 
+/* The index names what .durable names, which has to be there. */
+static mrec_status restore_tail(mrec_array *array, mrec_shard *shard, const mrec_tail *durable, mrec_error *error) {
+    uint32_t crc = 0;
+    mrec_place now = mrec_shard_place(shard, durable->chunk);
+    if (now.offset != durable->place.offset || now.nbytes != durable->place.nbytes)
+        mrec_shard_set_place(shard, durable->chunk, durable->place);
+    MREC_TRY(mrec_shard_checksum(shard, durable->chunk, &array->layout.pipeline, &crc, error));
+    if (crc == durable->crc32c)
+        return MREC_OK;
+    return mrec_fail(error, MREC_E_CORRUPT, mrec_shard_path(shard), "chunk %llu is not the one that .durable names",
+                     (unsigned long long)durable->chunk);
+}
+
 static mrec_status load_shard(mrec_array *array, uint64_t number, uint64_t chunk, const mrec_tail *durable,
                               mrec_error *error) {
     mrec_buffer path = {0};
@@ -330,12 +343,9 @@ static mrec_status load_shard(mrec_array *array, uint64_t number, uint64_t chunk
         status = mrec_shard_load(&array->store->files, (char *)path.data, array->layout.chunks_per_shard,
                                  &array->layout.pipeline, durable ? chunk : chunk + 1, &shard, error);
     mrec_buffer_free(&path);
-    if (status == MREC_OK && durable) {
-        mrec_place now = mrec_shard_place(shard, chunk);
-        if (now.offset != durable->place.offset || now.nbytes != durable->place.nbytes)
-            mrec_shard_set_place(shard, chunk, durable->place);
-    }
-    return status == MREC_OK ? add_shard(array, number, shard, error) : status;
+    if (status == MREC_OK)
+        status = add_shard(array, number, shard, error);
+    return status == MREC_OK && durable ? restore_tail(array, shard, durable, error) : status;
 }
 
 mrec_status mrec_array_load(mrec_array *array, uint64_t length, const mrec_tail *durable, mrec_error *error) {

@@ -15,12 +15,13 @@ typedef struct content {
 
 static int look(void *arg, const char *name, bool is_directory) {
     content *c = arg;
-    c->any = true;
+    c->any = c->any || strcmp(name, ".zarr.json.tmp") != 0;
     c->zarr = c->zarr || (!is_directory && strcmp(name, "zarr.json") == 0);
     return 0;
 }
 
-/* Only a Zarr hierarchy, or an empty directory, is ever removed for overwrite. */
+/* Only a Zarr hierarchy, an empty directory, or what a creation left that was killed at its first file, is ever removed
+ * for overwrite. */
 static mrec_status check_replaceable(mrec_vfs *vfs, const char *path, const mrec_options *options, mrec_error *error) {
     content c = {false, false};
     mrec_error local;

@@ -43,6 +43,9 @@ mrec_status mrec_index_read(mrec_vfs *vfs, int fd, const char *path, uint64_t si
         MREC_TRY(mrec_file_read(vfs, fd, path, raw->data, n, offset, error));
         torn = !checksum_holds(raw->data, n);
     }
+    /* Behind the chunks its place hangs on the length of the file: in one that was cut, entries would shift. */
+    if (torn && form->at_end)
+        return mrec_fail(error, MREC_E_CORRUPT, path, "the index at the end of the file fails its checksum");
     size_t nnumbers = (size_t)form->nchunks * 2;
     mrec_item *index = mrec_item_new(sizeof(parsed) + nnumbers * sizeof(uint64_t));
     if (index == NULL)

@@ -25,7 +25,7 @@ typedef struct mrec_entry {
 bool mrec_index_bytes(const mrec_index_form *form, uint64_t *bytes);
 
 /* Read and parse the index of an open file of `size` bytes. One whose checksum fails is read once more, then taken as
- * torn. CORRUPT when the file is shorter than its index. The caller holds *index. */
+ * torn when it is at the start. CORRUPT when the file is shorter than its index. The caller holds *index. */
 mrec_status mrec_index_read(mrec_vfs *, int fd, const char *path, uint64_t size, const mrec_index_form *, mrec_buffer *,
                             mrec_item **index, mrec_error *);
 

@@ -27,8 +27,9 @@ def open(path: str | os.PathLike[str]) -> Record:
 
     Raises RecordNotFound, NotARecord, or UnsupportedVersion.
 
-    >>> with mrec.open("run.mrec") as rec:  # doctest: +SKIP
+    >>> with mrec.open("water.mrec") as rec:
     ...     print(len(rec.trajectory), rec.trajectory[-1]["atoms"]["x"])
+    10 [ 9. 10. 11.]
     """
     return Record(path)
 
@@ -49,7 +50,7 @@ class Record:
 
     def _check(self) -> None:
         if not os.path.exists(self.path):
-            raise RecordNotFound(2, "there is no record", self.path)
+            raise RecordNotFound(f"{self.path}: there is no record")
         if not os.path.isdir(self.path):
             raise NotARecord(f"{self.path} is a file, not the directory of a record; a packed one is unpacked first")
         raw = self._store.get("zarr.json")
@@ -126,7 +127,7 @@ class Record:
 
     def _section(self, name: str) -> Frame | None:
         self._use()
-        if f"{name}" not in Group(self._store):
+        if name not in Group(self._store):
             return None
         return sections.read_frame_section(self._store, name)
 
@@ -144,7 +145,9 @@ class Record:
     def __enter__(self) -> Record:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

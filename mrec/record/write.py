@@ -88,7 +88,9 @@ def _write_block(parent: str, name: str, block: Block) -> None:
     attributes: dict[str, Any] = {"count": block.nrows}
     if block.structural_shape is not None:
         if int(np.prod(block.structural_shape, dtype=object)) != block.nrows:
-            raise SchemaError(f"block {name!r} has {block.nrows} rows, structural_shape {block.structural_shape} others")
+            raise SchemaError(
+                f"block {name!r} has {block.nrows} rows, structural_shape {block.structural_shape} others"
+            )
         attributes["structural_shape"] = list(block.structural_shape)
     unknown = block.precision.keys() - block.keys()
     if unknown:
@@ -113,7 +115,9 @@ def _write_column(path: str, block: str, name: str, data: np.ndarray, precision:
     column = Column(name, dtype, tuple(data.shape[1:]), precision, nullable=True)
     values, valid = coerce_column(column, data, where)
     if dtype.name == "string":  # checked; the strings themselves are easier to chunk
-        stored = np.ma.filled(np.ma.asanyarray(data, dtype=object), "") if valid is not None else np.asarray(data, object)
+        stored = np.asarray(data, object)
+        if valid is not None:
+            stored = np.where(valid.reshape(-1, *[1] * (stored.ndim - 1)).astype(bool), stored, "")
     else:
         stored = np.asarray(values, dtype.numpy)
     if precision is not None:

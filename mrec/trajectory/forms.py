@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mrec._core import Cache, Source
+from mrec._core import Cache
 from mrec.box import Box
 from mrec.errors import CorruptData, SchemaError
 from mrec.trajectory.schema import BlockSchema, Column, Schema, ValueSchema
 from mrec.trajectory.standing import ROOT, Standing, column_type
 from mrec.zarr.codecs import is_int
 from mrec.zarr.metadata import ArrayMeta
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import AnySource, FilesystemStore
 
 Ints = np.ndarray
 
@@ -27,9 +27,9 @@ class Arrays:
     def __init__(self, standing: Standing, store: FilesystemStore, cache: Cache) -> None:
         self.standing = standing
         self.store = FilesystemStore(store.root, cache)
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, AnySource] = {}
 
-    def source(self, path: str) -> Source:
+    def source(self, path: str) -> AnySource:
         """What reads the array at a path below `trajectory/`."""
         found = self._sources.get(path)
         if found is None:
@@ -102,12 +102,12 @@ class BlockForm:
 
     def _regular(self, attributes: dict[str, Any], nstep: int) -> None:
         rows = attributes.get("uniform_rows")
-        if not is_int(rows, 1, 2**63 - 1) or attributes.get("dense_updates") is not True or not self.schema.columns:
+        if not is_int(rows, 1, 2**62) or attributes.get("dense_updates") is not True or not self.schema.columns:
             raise SchemaError(
                 f"{ROOT}/{self.name}: uniform_rows is {rows!r} and dense_updates {attributes.get('dense_updates')!r}; "
                 "a regular block has columns, a positive number of rows and true"
             )
-        self.uniform = int(rows)
+        self.uniform = rows
         lengths = [self._column_length(column, 1) for column in self.schema.columns.values()] if nstep else [0]
         self.n = min(min(lengths) // self.uniform, nstep)
         self._check_masks(self.n * self.uniform)
@@ -173,11 +173,11 @@ class BlockForm:
         """The first row of an update, or of many; of update n: where the rows end."""
         return update * self.uniform if self.uniform is not None else self.offset[update]
 
-    def column(self, name: str) -> Source:
+    def column(self, name: str) -> AnySource:
         """What reads a column."""
         return self.arrays.source(f"{self.name}/{name}")
 
-    def mask(self, column: Column) -> Source | None:
+    def mask(self, column: Column) -> AnySource | None:
         """What reads a column's flags; None when it has none."""
         return self.arrays.source(self._mask(column.name)) if self.has_mask(column) else None
 
@@ -237,7 +237,8 @@ class BoxForm:
         vectors = self.arrays.standing.array("box/vectors")
         if vectors is None:
             return False
-        return not has_attribute or self.arrays.standing.array("box/step_index") is not None or vectors.shape[:1] == (1,)
+        indexed = self.arrays.standing.array("box/step_index") is not None
+        return not has_attribute or indexed or vectors.shape[:1] == (1,)
 
     def _check_changing(self) -> None:
         vectors = self.arrays.standing.array("box/vectors")
@@ -254,7 +255,9 @@ class BoxForm:
         self.has_boundary = self._optional("box/boundary", "bool")
 
     def _optional(self, path: str, dtype: str) -> bool:
-        return self.n > 0 and path in self.arrays.standing.nodes and self.arrays.check(path, dtype, (3,), self.n) is not None
+        if self.n == 0 or path not in self.arrays.standing.nodes:
+            return False
+        return self.arrays.check(path, dtype, (3,), self.n) is not None
 
     def update_at(self, frame: int) -> int:
         """The update that frame `frame` sees; -1 before the first."""
@@ -308,6 +311,10 @@ def _numbers(values: Any, what: str) -> list[float]:
         if None not in numbers:
             return [float(n) for n in numbers if n is not None]
     raise CorruptData(f"{ROOT}/box: {what} is {values!r}, not three numbers")
+
+
+def _finite(value: Any) -> float | None:
+    return None if isinstance(value, str) else _number(value)
 
 
 def _number(value: Any) -> float | None:
@@ -393,11 +400,11 @@ def progression(attributes: dict[str, Any], key: str, nstep: int) -> tuple[Any, 
         raise CorruptData(f"{ROOT}: {key} is {found!r}")
     if "stride" not in found and nstep > 1:
         raise CorruptData(f"{ROOT}: {key} has no stride for {nstep} frames")
-    numbers = found["start"], found.get("stride", 0)
+    numbers: tuple[Any, Any] = found["start"], found.get("stride", 0)
     if whole and not all(is_int(n, -(2**63), 2**63 - 1) for n in numbers):
         raise CorruptData(f"{ROOT}: {key} is {found!r}, no integers of 64 bits")
     if not whole:
-        numbers = tuple(None if isinstance(n, str) else _number(n) for n in numbers)
+        numbers = _finite(numbers[0]), _finite(numbers[1])
         if None in numbers:
             raise CorruptData(f"{ROOT}: {key} is {found!r}, no numbers")
     return numbers

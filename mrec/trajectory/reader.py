@@ -83,31 +83,33 @@ class Frames(Sequence[Frame]):
         times = self._trajectory._read(lambda state: state.times)
         return None if times is None else times[_as_slice(self._range())]
 
-    def index(self, value: Any = None, /, *, step: int | None = None, time: float | None = None, nearest: bool = False) -> int:  # type: ignore[override]
+    def index(  # type: ignore[override]
+        self, *, step: int | None = None, time: float | None = None, nearest: bool = False
+    ) -> int:
         """The ordinal of the frame with a step or a time; FrameIndexError when none has it.
 
         A time is met up to rounding (1e-9 of it). nearest: the frame that comes closest instead.
         """
-        if value is not None or (step is None) == (time is None):
+        if (step is None) == (time is None):
             raise InvalidValue("say index(step=...) or index(time=...)")
-        what, wanted = ("step", step) if step is not None else ("time", time)
-        there = self.steps if step is not None else self.times
+        there = self.steps if time is None else self.times
         if there is None:
             raise FrameIndexError("the trajectory has no times")
         if len(there) == 0:
             raise FrameIndexError("the trajectory has no frames")
-        if step is not None:
+        if time is None:
             exact = np.flatnonzero(there == step)
-            distance = np.abs(there.astype(np.float64) - float(step))
+            distance = np.abs(there.astype(np.float64) - float(step or 0))
         else:
-            exact = np.flatnonzero(np.isclose(there, wanted, rtol=1e-9, atol=0.0))
-            distance = np.abs(np.nan_to_num(there, nan=np.inf) - np.float64(wanted))  # type: ignore[arg-type]
+            exact = np.flatnonzero(np.isclose(there, time, rtol=1e-9, atol=0.0))
+            distance = np.abs(np.nan_to_num(there, nan=np.inf) - time)
         if len(exact):
             return int(exact[np.argmin(distance[exact])])
         closest = int(np.argmin(distance))
         if nearest:
             return closest
-        raise FrameIndexError(f"no frame has the {what} {wanted}; frame {closest} has {there[closest]}")
+        wanted = f"step {step}" if time is None else f"time {time}"
+        raise FrameIndexError(f"no frame has the {wanted}; frame {closest} has {there[closest]}")
 
     def values(self, name: str) -> np.ndarray:
         """A per-step value at each frame: (frames,), or (frames, width); JSON documents as objects."""
@@ -135,7 +137,8 @@ class Frames(Sequence[Frame]):
 
         All the frames have to see the same number of rows, otherwise SchemaError: see `read_ragged`.
 
-        >>> xyz = rec.trajectory.read("atoms", ["x", "y", "z"], frames=slice(0, 100))  # doctest: +SKIP
+        >>> mrec.open("water.mrec").trajectory.read("atoms", ["x", "y", "z"], frames=slice(0, 5)).shape
+        (5, 3, 3)
         """
         chosen, single = self._chosen(frames)
         target = out[None] if single and out is not None else out

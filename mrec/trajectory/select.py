@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -90,9 +91,13 @@ def _common_count(form: BlockForm, frames: np.ndarray, updates: np.ndarray) -> i
     odd = np.flatnonzero(counts != counts[0]) if counts[0] >= 0 else np.array([0])
     if len(odd) == 0:
         return int(counts[0])
-    seen = "no rows, because it is absent" if counts[odd[0]] < 0 else f"{counts[odd[0]]} rows"
-    other = "" if counts[0] < 0 else f", frame {frames[0]} has {counts[0]}"
-    raise SchemaError(f"block {form.name!r} at frame {frames[odd[0]]} has {seen}{other}; use read_ragged")
+    at = odd[0]
+    if counts[at] < 0:
+        raise SchemaError(f"block {form.name!r} is absent at frame {frames[at]}; use read_ragged")
+    raise SchemaError(
+        f"block {form.name!r} has {counts[at]} rows at frame {frames[at]}, {counts[0]} at frame {frames[0]}; "
+        "use read_ragged"
+    )
 
 
 def _read_rows(
@@ -132,14 +137,12 @@ def into(source: Any, start: int, stop: int, out: np.ndarray) -> None:
 
 def runs(updates: np.ndarray) -> Iterator[tuple[int, int]]:
     """The stretches [start, stop) over which updates follow one another."""
-    ends = np.flatnonzero(np.diff(updates) != 1) + 1
-    bounds = [0, *ends.tolist(), len(updates)]
-    yield from zip(bounds[:-1], bounds[1:], strict=True)
+    if len(updates):
+        ends = np.flatnonzero(np.diff(updates) != 1) + 1
+        yield from pairwise([0, *ends.tolist(), len(updates)])
 
 
-def read_ragged(
-    form: BlockForm, columns: str | Sequence[str], frames: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def read_ragged(form: BlockForm, columns: str | Sequence[str], frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows of all frames, columns, ...) and where each frame's begin; see `Trajectory.read_ragged`."""
     chosen = chosen_columns(form, columns)
     updates = form.updates_at(frames)
@@ -169,7 +172,9 @@ def frame_number(index: Any, n: int) -> int:
     try:
         i = operator.index(index)
     except TypeError:
-        raise TypeError(f"frames are indexed by integers and slices, not by {index!r}; see read(..., frames=)") from None
+        raise TypeError(
+            f"frames are indexed by integers and slices, not by {index!r}; see read(..., frames=)"
+        ) from None
     if not -n <= i < n:
         raise FrameIndexError(f"frame {i} of {n}")
     return i + n if i < 0 else i

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from mrec.errors import CorruptData, UnsupportedCodec
 
@@ -110,7 +110,7 @@ def positive_ints(value: Any, n: int, what: str) -> tuple[int, ...]:
     return tuple(value)
 
 
-def is_int(value: Any, low: int, high: int) -> bool:
+def is_int(value: Any, low: int, high: int) -> TypeGuard[int]:
     """An integer (no bool) from low to high."""
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 

@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from mrec._core import Cache, Source
-from mrec.errors import UnsupportedCodec
-from mrec.zarr.codecs import HINT
+from mrec.zarr.generic import GenericSource
 from mrec.zarr.metadata import ArrayMeta
+
+#: What reads an array.
+AnySource = Source | GenericSource
+
+#: MREC_MAX_AXES of reader.h.
+MOST_AXES = 8
 
 
 class FilesystemStore:
@@ -60,20 +65,26 @@ class FilesystemStore:
 
     def source(
         self, key: str, meta: ArrayMeta, *, absent_is_loss: bool = False, tail: tuple[int, ...] | None = None
-    ) -> Source:
+    ) -> AnySource:
         """What reads the array of a key. UnsupportedCodec names a codec that mrec does not know."""
         spec = source_spec(meta)
-        return Source({**spec, "path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail}, meta.dtype, self.cache)
+        if spec is None:
+            return GenericSource(meta, lambda chunk: self.get(f"{key}/{chunk}" if key else chunk))
+        return Source(
+            {**spec, "path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail}, meta.dtype, self.cache
+        )
 
 
-def source_spec(meta: ArrayMeta) -> dict[str, Any]:
-    """What `mrec._core.Source` has to know of an array, beside its place."""
+def source_spec(meta: ArrayMeta) -> dict[str, Any] | None:
+    """What `mrec._core.Source` has to know of an array, beside its place; None when it has no form for its codecs."""
     chain = meta.chain
     shard, inner = chain.shard, chain
     if shard is not None:
         inner = shard.inner
         if chain.pipeline or chain.order != tuple(range(len(chain.order))) or inner.shard is not None:
-            raise UnsupportedCodec(f"{meta.where}: codecs around a shard, or a shard in a shard; {HINT}")
+            return None
+    if len(meta.shape) > MOST_AXES:
+        return None
     fill = meta.fill.encode() if meta.data_type == "string" else meta.fill_bytes()
     return {
         "code": meta.code,

@@ -43,6 +43,6 @@ def _append(writer: mrec.TrajectoryWriter, frames: Iterable[Frame]) -> None:
 def read(record: Record, path: Path) -> Iterator[Frame]:
     with mrec.open(path) as opened:
         for f in opened.trajectory:
-            blocks = {name: {key: block[key] for key in block} for name, block in f.items()}
+            blocks = {name: {key: block[key] for key in block} for name, block in f.blocks.items()}
             cell = f.box and Cell(f.box.vectors, tuple(f.box.origin), tuple(f.box.periodic))
             yield Frame(f.step, f.time, blocks, cell, dict(f.values))

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The examples in docstrings run in a folder of their own, beside the record `water.mrec`: 10 frames of 3 atoms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from _pytest.doctest import DoctestItem
+
+import mrec
+
+
+@pytest.fixture(autouse=True)
+def _example_folder(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
+    if isinstance(request.node, DoctestItem):
+        request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
+        write_water(Path("water.mrec"))
+        doctest_namespace |= {"mrec": mrec, "np": np}
+
+
+def write_water(path: Path) -> None:
+    schema = mrec.Schema().block("atoms", rows=3)
+    for name in "xyz":
+        schema.column(name, "f64")
+    with mrec.TrajectoryWriter(path, schema, durable=False) as writer:
+        for i in range(10):
+            writer.append(100 * i, time=0.2 * i, atoms={name: np.arange(3.0) + i for name in "xyz"})

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays whose codecs the core has no form for: shards in shards, and codecs around a shard. Slow, and seldom met."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mrec import _core
+from mrec.errors import CorruptData, InvalidValue
+from mrec.zarr.codecs import Chain, Shard
+from mrec.zarr.metadata import ArrayMeta
+
+_ABSENT = 2**64 - 1
+#: Decoded bytes that one stored byte may stand for, beyond a first 64 MiB.
+_RATIO, _ALLOWED = 2048, 64 << 20
+
+
+class GenericSource:
+    """What `mrec._core.Source` is, for any chain of codecs; `get` returns the value of a chunk key, or None."""
+
+    def __init__(self, meta: ArrayMeta, get: Callable[[str], bytes | None]) -> None:
+        self.meta = meta
+        self.shape = meta.shape
+        self.dtype = meta.dtype
+        self._chain = meta.chain
+        self._get = get
+
+    def read(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
+        """Rows [start, stop) as an array, or into `out`."""
+        if not 0 <= start <= stop <= (self.shape[0] if self.shape else 1):
+            raise InvalidValue(f"{self.meta.where}: rows {start} to {stop} of {self.shape[:1]}")
+        if out is None:
+            out = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        box = [(start, stop), *((0, n) for n in self.shape[1:])] if self.shape else []
+        grids = [range(low // g, -(-high // g)) for (low, high), g in zip(box, self.meta.grid, strict=True)]
+        for at in itertools.product(*grids):
+            chunk = self._chunk(at)
+            inside, outside = [], []
+            for (low, high), i, g in zip(box, at, self.meta.grid, strict=True):
+                first, last = max(low, i * g), min(high, (i + 1) * g)
+                inside.append(slice(first - i * g, last - i * g))
+                outside.append(slice(first - low, last - low))
+            out[tuple(outside) if self.shape else 0] = chunk[tuple(inside)]
+        return out
+
+    read_strings = read
+
+    def refresh(self, length: int) -> None:
+        """The first axis now has `length` entries."""
+        self.shape = (length, *self.shape[1:])
+
+    def _chunk(self, at: tuple[int, ...]) -> np.ndarray:
+        key = self._key(at)
+        raw = self._get(key)
+        if raw is None:
+            return np.broadcast_to(np.array(self.meta.fill, self.dtype), self.meta.grid)
+        try:
+            return self._decode(raw, self._chain, self.meta.grid)
+        except CorruptData as e:
+            raise CorruptData(f"{self.meta.where}: chunk {key}: {e}") from None
+
+    def _key(self, at: tuple[int, ...]) -> str:
+        parts = [*([] if self.meta.v2_keys else ["c"]), *map(str, at)]
+        return self.meta.separator.join(parts) or "0"
+
+    def _decode(self, raw: bytes, chain: Chain, shape: tuple[int, ...]) -> np.ndarray:
+        stored = tuple(shape[i] for i in chain.order)
+        if chain.shard is not None:
+            if chain.pipeline:  # without the codec that makes bytes: any of their number
+                limit = _ALLOWED + _RATIO * len(raw)
+                raw = _core.decode([("vlen-utf8", {}), *chain.pipeline], raw, limit=limit)
+            found = self._decode_shard(raw, chain.shard, stored)
+        elif self.meta.data_type == "string":
+            found = self._strings(raw, chain, stored)
+        else:
+            size = self._justified(stored, raw)
+            found = np.frombuffer(_core.decode(chain.pipeline, raw, size), self.dtype).reshape(stored)
+        return found.transpose(np.argsort(chain.order)) if shape else found
+
+    def _justified(self, shape: tuple[int, ...], raw: bytes) -> int:
+        """The bytes of a chunk; refused when so few stored bytes can not stand for them."""
+        size = math.prod(shape) * self.dtype.itemsize
+        if size > _ALLOWED + _RATIO * 64 * len(raw):
+            raise CorruptData(f"{len(raw)} bytes can not hold a chunk of {size}")
+        return size
+
+    def _strings(self, raw: bytes, chain: Chain, shape: tuple[int, ...]) -> np.ndarray:
+        text = _core.decode(chain.pipeline, raw, limit=_ALLOWED + _RATIO * len(raw))
+        ends = [4, *_core.vlen_ends(text, math.prod(shape)).tolist()]
+        strings = [text[a + 4 : b].decode() for a, b in itertools.pairwise(ends)]
+        return np.array(strings, self.dtype).reshape(shape)
+
+    def _decode_shard(self, raw: bytes, shard: Shard, shape: tuple[int, ...]) -> np.ndarray:
+        self._justified(shape, raw)
+        counts = [s // c for s, c in zip(shape, shard.chunk_shape, strict=True)]
+        n = math.prod(counts)
+        size = 16 * n + 4 * shard.index_checked
+        if size > len(raw):
+            raise CorruptData(f"{len(raw)} bytes are less than the index")
+        index = raw[len(raw) - size :] if shard.index_at_end else raw[:size]
+        if shard.index_checked and struct.unpack("<I", index[-4:])[0] != _core.crc32c(index[:-4]):
+            raise CorruptData("the checksum of the index does not match")
+        entries = np.frombuffer(index, ">u8" if shard.index_big else "<u8", 2 * n).reshape(n, 2).tolist()
+        out = np.full(shape, np.array(self.meta.fill, self.dtype)[()], self.dtype)
+        for at, (offset, nbytes) in zip(itertools.product(*map(range, counts)), entries, strict=True):
+            if offset == nbytes == _ABSENT:
+                continue
+            if offset + nbytes > len(raw):
+                raise CorruptData("an entry of the index points outside the shard")
+            place: list[Any] = [slice(i * c, (i + 1) * c) for i, c in zip(at, shard.chunk_shape, strict=True)]
+            out[tuple(place)] = self._decode(raw[offset : offset + nbytes], shard.inner, shard.chunk_shape)
+        return out
