@@ -9,7 +9,16 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from mrec.errors import CorruptData, FrameIndexError, InvalidValue, NotARecord
+from mrec.errors import (
+    CorruptData,
+    FrameIndexError,
+    InvalidValue,
+    MrecError,
+    NotARecord,
+    SchemaError,
+    UnsupportedCodec,
+    UnsupportedVersion,
+)
 from mrec.frame import Frame
 from mrec.trajectory import select
 from mrec.trajectory.frames import State, check_beside_system
@@ -196,11 +205,15 @@ class Trajectory(Frames):
         return self
 
     def _open(self, limit: int | None = None) -> State:
-        standing = read_standing(self._store)
-        if standing is None:
-            raise NotARecord(f"{self._store.root}: there is no trajectory")
-        state = State(standing, self._store, limit)
-        check_beside_system(state, _system_blocks(self._store))
+        root = self._store.root
+        try:
+            standing = read_standing(self._store)
+            if standing is None:
+                raise NotARecord(f"{root}: there is no trajectory")
+            state = State(standing, self._store, limit)
+            check_beside_system(state, _system_blocks(self._store))
+        except (CorruptData, SchemaError, UnsupportedCodec, UnsupportedVersion) as e:
+            raise self._named(e) from None
         return state
 
     def _range(self) -> range:
@@ -212,14 +225,19 @@ class Trajectory(Frames):
             state = self._state
             try:
                 return read(state)
-            except CorruptData:
+            except CorruptData as e:
                 if attempt + 1 == ATTEMPTS or read_token(self._store) == state.standing.token:
-                    raise
+                    raise self._named(e) from None
                 again = self._open(limit=state.nstep)
                 if again.nstep < state.nstep:
-                    raise
+                    raise self._named(e) from None
                 self._state = again
         raise AssertionError
+
+    def _named(self, error: MrecError) -> MrecError:
+        """An error that says which record it is about."""
+        root = self._store.root
+        return error if root in str(error) else type(error)(f"{root}: {error}")
 
     @property
     def recovered(self) -> Recovered | None:

@@ -20,7 +20,7 @@ from mrec.trajectory.coerce import coerce_block
 from mrec.trajectory.forms import BlockForm, progression
 from mrec.trajectory.frames import State
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.standing import DURABLE, MARKER, ROOT, Durable, parse_durable, read_standing
+from mrec.trajectory.standing import DURABLE, MARKER, ROOT, Durable, read_standing
 from mrec.trajectory.writer import lock_errors
 from mrec.zarr.codecs import Shard
 from mrec.zarr.metadata import ArrayMeta, parse_group
