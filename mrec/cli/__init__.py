@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mrec.cli import convert, info, ls
+from mrec.cli import convert, info, ls, pack, unpack
 from mrec.errors import MrecError
 
 
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (convert, info, ls):
+    for module in (convert, info, ls, pack, unpack):
         module.add_parser(commands)
     return parser
 
