@@ -5,5 +5,7 @@
 include "core/status.pxi"
 include "core/kernels.pxi"
 include "core/reader.pxi"
+include "core/slots.pxi"
+include "core/plain.pxi"
 include "core/writer.pxi"
 include "core/reopen.pxi"

@@ -174,7 +174,9 @@ def parse_durable(raw: bytes, where: str) -> Durable:
         raise CorruptData(f"{where}: tails is no object of five numbers each")
     if not isinstance(document.get("complete"), bool):
         raise CorruptData(f"{where}: complete is {document.get('complete')!r}")
-    return Durable(boot, int(nstep or 0), document["complete"], documents, {path: tuple(tail) for path, tail in tails.items()})
+    return Durable(
+        boot, int(nstep or 0), document["complete"], documents, {path: tuple(tail) for path, tail in tails.items()}
+    )
 
 
 def _is_tail(tail: Any) -> bool:

@@ -146,6 +146,9 @@ class TrajectoryWriter:
         """
         if isinstance(step, Frame) and frame is None:
             step, frame = None, step
+        if frame is None and blocks is None and values is None and (box is None or type(box) is Box):
+            if self._core.append_plain(self._next_step() if step is None else step, time, box, named):
+                return
         given_blocks, given_values = blocks, values
         if frame is not None:
             step, time, box, given_blocks, given_values = _with_frame(frame, step, time, box, blocks, values)
@@ -169,7 +172,7 @@ class TrajectoryWriter:
         if name in self._block_at:
             if name in self._value_at:
                 raise InvalidValue(
-                    f"{name!r} is a block and a per-step value; say blocks={{{name!r}: ...}} or values={{{name!r}: ...}}"
+                    f"{name!r} is a block and a per-step value; say blocks={{{name!r}: ...}} or values={{...}}"
                 )
             self._place_block(name, data, slots)
         elif name in self._value_at:
@@ -214,7 +217,7 @@ class TrajectoryWriter:
         values: Mapping[str, Any] | None = None,
         **named: Any,
     ) -> None:
-        """Append F frames at once; all arrays have a leading frame axis: (F, rows, *trailing), per-step values (F, ...).
+        """Append F frames at once; arrays have a leading frame axis: (F, rows, *trailing), per-step values (F, ...).
 
         steps, times: (F,). box: one cell for all, or a sequence of F of them (a list of `Box`, or an array (F, 3) or
         (F, 6)). Refused whole, or taken whole.
@@ -242,7 +245,11 @@ class TrajectoryWriter:
             if rows is None and not value.has_fill:
                 raise SchemaError(f"per-step value {value.name!r} is declared without a fill, so every frame gives it")
         self._core.append_many(
-            count, check_times(times, len(count), self.nframes, self._core.has_times), cells(box, len(count)), slots, taken
+            count,
+            check_times(times, len(count), self.nframes, self._core.has_times),
+            cells(box, len(count)),
+            slots,
+            taken,
         )
 
     def _coerce_batch(self, block: BlockSchema, data: Mapping[str, Any], frames: int) -> tuple[int, list[Any]]:
@@ -260,7 +267,9 @@ class TrajectoryWriter:
             rows = shape[1]
             out.append(coerce_column(column, columns[name], where, lead=2))
         if block.structural_shape is not None and rows != block.rows:
-            raise SchemaError(f"{where} has {rows} rows; its structural_shape {block.structural_shape} asks for {block.rows}")
+            raise SchemaError(
+                f"{where} has {rows} rows; its structural_shape {block.structural_shape} asks for {block.rows}"
+            )
         return rows or 0, out
 
     # ---- publishing ----------------------------------------------------------------------------------------------
