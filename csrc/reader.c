@@ -555,9 +555,9 @@ mrec_status mrec_source_read(mrec_source *source, uint64_t start, uint64_t stop,
     if (is_string(source))
         return mrec_fail(error, MREC_E_VALUE, source->path, "an array of strings is read by mrec_source_read_strings");
     request want = {.start = start, .stop = stop, .out = out, .stride = stride};
+    pthread_rwlock_rdlock(&source->lock);
     if (stride == 0)
         want.stride = (ptrdiff_t)(source->row_elements * source->unit);
-    pthread_rwlock_rdlock(&source->lock);
     mrec_status status = check_rows(source, start, stop, error);
     if (status == MREC_OK)
         status = read_rows(source, &want, error);
