@@ -20,7 +20,7 @@ from mrec.trajectory.coerce import coerce_block
 from mrec.trajectory.forms import BlockForm, progression
 from mrec.trajectory.frames import State
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.standing import DURABLE, MARKER, ROOT, Durable, parse_durable, read_standing
+from mrec.trajectory.standing import DURABLE, MARKER, ROOT, Durable, read_standing
 from mrec.trajectory.writer import lock_errors
 from mrec.zarr.metadata import ArrayMeta, parse_group
 from mrec.zarr.store import FilesystemStore
@@ -109,7 +109,9 @@ def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None
 def _state(store: FilesystemStore) -> State:
     standing = read_standing(store)
     if standing is None:
-        raise InvalidValue(f"{store.root} has no trajectory to append to; create one with TrajectoryWriter(path, schema)")
+        raise InvalidValue(
+            f"{store.root} has no trajectory to append to; create one with TrajectoryWriter(path, schema)"
+        )
     return State(standing, store)
 
 
