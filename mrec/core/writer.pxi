@@ -160,4 +160,4 @@ cdef tuple _frame_step(data, rows, frames):
     if isinstance(data, _np.ndarray):
         return data.strides[0], 0, rows
     text, offsets = data
-    return 0, (len(offsets) - 1) // frames, rows
+    return 0, (len(offsets) - 1) // max(frames, 1), rows
