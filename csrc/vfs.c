@@ -68,6 +68,8 @@ mrec_status mrec_file_read(mrec_vfs *vfs, int fd, const char *path, void *bytes,
         ssize_t got = vfs->pread(vfs, fd, at, n, offset);
         if (got == -EINTR)
             continue;
+        if (got == -EBADMSG)
+            return mrec_fail(error, MREC_E_CORRUPT, path, "what is stored fails the checksum of its storage");
         if (got < 0)
             return mrec_fail_errno(error, (int)-got, path, "cannot read");
         if (got == 0)

@@ -40,7 +40,7 @@ mrec_status mrec_file_open(mrec_vfs *, const char *path, bool write, int *fd, mr
 /* Close, reporting an error that only shows there. */
 mrec_status mrec_file_close(mrec_vfs *, int fd, const char *path, mrec_error *);
 
-/* Exactly n bytes. A file that ends before: CORRUPT. */
+/* Exactly n bytes. A file that ends before, or whose storage found its own checksum wrong (EBADMSG): CORRUPT. */
 mrec_status mrec_file_read(mrec_vfs *, int fd, const char *path, void *bytes, size_t n, uint64_t offset, mrec_error *);
 mrec_status mrec_file_write(mrec_vfs *, int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
                             mrec_error *);

@@ -4,6 +4,7 @@
 
 include "core/status.pxi"
 include "core/kernels.pxi"
+include "core/archive.pxi"
 include "core/reader.pxi"
 include "core/slots.pxi"
 include "core/plain.pxi"
