@@ -5,5 +5,6 @@
 include "core/status.pxi"
 include "core/kernels.pxi"
 include "core/reader.pxi"
+include "core/faults.pxi"
 include "core/writer.pxi"
 include "core/reopen.pxi"

@@ -90,8 +90,6 @@ cdef extern from "mrec.h" nogil:
         pass
 
     void mrec_options_init(mrec_options *options)
-    mrec_status mrec_create(const char *path, const mrec_schema *schema, const mrec_options *options,
-                            mrec_writer **writer, mrec_error *error)
     mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error)
     mrec_status mrec_flush(mrec_writer *writer, bint durable, mrec_error *error)
     mrec_status mrec_close(mrec_writer *writer, mrec_error *error)
@@ -101,6 +99,10 @@ cdef extern from "mrec.h" nogil:
     uint64_t mrec_ndurable(const mrec_writer *writer)
     bint mrec_last_step(const mrec_writer *writer, int64_t *step)
     bint mrec_has_times(const mrec_writer *writer)
+
+cdef extern from "writer.h" nogil:
+    mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, const mrec_options *, mrec_writer **,
+                               mrec_error *)
 
 
 cdef class _Memory:
@@ -292,6 +294,7 @@ cdef class Writer:
     """A writer of the core. Made by `create` and `reopen` (mrec.trajectory.writer is the public face)."""
 
     cdef mrec_writer *writer
+    cdef FaultFiles files  # outlives the writer
     cdef _FrameSlots slots
     cdef bint inside
     cdef object schema
@@ -306,8 +309,10 @@ cdef class Writer:
         cdef mrec_error error
         _fill_options(&filled, options, memory)
         cdef const char *where = memory.text(path)
+        cdef mrec_vfs *vfs = vfs_in_use()
+        self.files = _files
         with nogil:
-            check(mrec_create(where, &declaration.schema, &filled, &self.writer, &error), &error)
+            check(mrec_create_on(vfs, where, &declaration.schema, &filled, &self.writer, &error), &error)
         self.schema = schema
         self.slots = _FrameSlots(schema)
         return self
