@@ -6,6 +6,7 @@
 
 #include "buffer.h"
 
+#include <errno.h>
 #include <sys/types.h>
 
 typedef struct mrec_vfs mrec_vfs;
@@ -30,6 +31,12 @@ struct mrec_vfs {
     int (*list)(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg);
     int (*lock)(mrec_vfs *, int fd); /* flock exclusive, not waiting; -EWOULDBLOCK when held elsewhere */
 };
+
+/* Make a call, and again while a signal interrupted it before it did anything: MREC_RETRY(fd, vfs->open(...)). */
+#define MREC_RETRY(result, call)                                                                                       \
+    do                                                                                                                 \
+        (result) = (call);                                                                                             \
+    while ((result) == -EINTR)
 
 /* The operating system's. Never NULL, never freed. */
 mrec_vfs *mrec_vfs_posix(void);
