@@ -7,5 +7,6 @@ from mrec.frame import Block, Frame
 from mrec.record import Record, open
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.writer import TrajectoryWriter
+from mrec.verify import verify
 
-__all__ = ["Block", "Box", "Frame", "MrecError", "Record", "Schema", "TrajectoryWriter", "open"]
+__all__ = ["Block", "Box", "Frame", "MrecError", "Record", "Schema", "TrajectoryWriter", "open", "verify"]
