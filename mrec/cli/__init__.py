@@ -10,16 +10,20 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mrec.cli import convert, info, ls
+from mrec.cli import convert, info, ls, verify
 from mrec.errors import MrecError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code is 0, 1 for an error (one line on stderr), 2 for a wrong call."""
+    """Run the command line; the exit code is 0, 1 for an error (one line on stderr), 2 for a wrong call.
+
+    A command that has something to say by its exit code returns it.
+    """
     arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _terminated)
+    code: int | None = 0
     try:
-        arguments.run(arguments)
+        code = arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has seen enough
@@ -28,13 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    return 0
+    return code or 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (convert, info, ls):
+    for module in (convert, info, ls, verify):
         module.add_parser(commands)
     return parser
 
