@@ -10,13 +10,14 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mrec.cli import convert, info, ls
+from mrec.cli import cat, convert, export, head, info, ls, plot, watch
+from mrec.cli.help import Commands, Help
 from mrec.errors import MrecError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code is 0, 1 for an error (one line on stderr), 2 for a wrong call."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _terminated)
     try:
         arguments.run(arguments)
@@ -31,12 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (convert, info, ls):
+def parser() -> argparse.ArgumentParser:
+    """The command line, all of it."""
+    made = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.", formatter_class=Help)
+    commands = Commands(made.add_subparsers(title="commands", required=True, metavar="COMMAND"))
+    for module in (info, ls, head, convert, export, cat, plot, watch):
         module.add_parser(commands)
-    return parser
+    return made
 
 
 def _one_line(error: Exception) -> str:
