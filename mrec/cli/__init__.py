@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mrec.cli import cat, convert, export, head, info, ls, plot, verify, watch
+from mrec.cli import cat, convert, export, head, info, ls, pack, plot, unpack, verify, watch
 from mrec.cli.help import Commands, Help
 from mrec.errors import MrecError
 
@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line, all of it."""
     made = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.", formatter_class=Help)
     commands = Commands(made.add_subparsers(title="commands", required=True, metavar="COMMAND"))
-    for module in (info, ls, head, convert, export, cat, plot, verify, watch):
+    for module in (info, ls, head, convert, export, cat, plot, pack, unpack, verify, watch):
         module.add_parser(commands)
     return made
 
