@@ -25,7 +25,7 @@ from mrec.trajectory.frames import State, check_beside_system
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.standing import Recovered, read_standing, read_token
 from mrec.zarr.group import Group
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store, open_store
 
 T = TypeVar("T")
 
@@ -196,8 +196,8 @@ class Trajectory(Frames):
     path; reopens itself after a fork.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._store = FilesystemStore(os.path.abspath(os.fspath(root)))
+    def __init__(self, root: str | os.PathLike[str], store: Store | None = None) -> None:
+        self._store = open_store(os.path.abspath(os.fspath(root))) if store is None else store
         self._state = self._open()
 
     @property
@@ -277,7 +277,7 @@ def _as_slice(frames: range) -> slice:
     return slice(frames.start, stop, frames.step) if frames else slice(0, 0)
 
 
-def _system_blocks(store: FilesystemStore) -> dict[str, tuple[Any, set[str]]]:
+def _system_blocks(store: Store) -> dict[str, tuple[Any, set[str]]]:
     found: dict[str, tuple[Any, set[str]]] = {}
     for name in store.names("system"):
         if name != "box" and store.exists(f"system/{name}/zarr.json"):
