@@ -137,7 +137,7 @@ static mrec_status settle(mrec_sequence *seq, const mrec_standing *standing, mre
         MREC_TRY(restore(seq, standing, error));
     MREC_TRY(mrec_sequence_visit(seq, make_directory, seq->store.files.vfs, error));
     MREC_TRY(mrec_sequence_visit(seq, land, NULL, error)); /* masks that another program did not write */
-    MREC_TRY(mrec_commit_durable_file(seq, true, error)); /* (c) */
+    MREC_TRY(mrec_commit_durable_file(seq, true, error));  /* (c) */
     if (standing->truncate || !standing->marker_text)
         MREC_TRY(mrec_commit_marker(seq, true, true, error));
     MREC_TRY(mrec_commit_documents(seq, true, error)); /* (d) */
