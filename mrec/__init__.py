@@ -4,8 +4,9 @@
 from mrec.box import Box
 from mrec.errors import MrecError
 from mrec.frame import Block, Frame
+from mrec.pack import pack, unpack
 from mrec.record import Record, open
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.writer import TrajectoryWriter
 
-__all__ = ["Block", "Box", "Frame", "MrecError", "Record", "Schema", "TrajectoryWriter", "open"]
+__all__ = ["Block", "Box", "Frame", "MrecError", "Record", "Schema", "TrajectoryWriter", "open", "pack", "unpack"]

@@ -147,6 +147,9 @@ class TrajectoryWriter:
         """
         if isinstance(step, Frame) and frame is None:
             step, frame = None, step
+        if frame is None and blocks is None and values is None and (box is None or type(box) is Box):
+            if self._core.append_plain(self._next_step() if step is None else step, time, box, named):
+                return
         if frame is not None:
             step, time, box, blocks, values = _with_frame(frame, step, time, box, blocks, values)
         if step is None:
