@@ -32,6 +32,7 @@ struct mrec_vfs {
     int (*mkdir)(mrec_vfs *, const char *path);
     int (*list)(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg);
     int (*lock)(mrec_vfs *, int fd); /* flock exclusive, not waiting; -EWOULDBLOCK when held elsewhere */
+    int (*unlock)(mrec_vfs *, int fd);
 };
 
 /* Make a call, and again while a signal interrupted it before it did anything: MREC_RETRY(fd, vfs->open(...)). */
