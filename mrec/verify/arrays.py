@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mrec import _core
 from mrec.errors import MrecError
-from mrec.verify.chunks import Fault, ShardFile, decode, element_type, exactly, undo
+from mrec.verify.chunks import Fault, ShardFile, decode, element_type, exactly, tail_bytes, undo
 from mrec.verify.files import FileValue, Store, Value, open_value
 from mrec.verify.report import Log
 from mrec.zarr.metadata import ArrayMeta
@@ -170,7 +169,7 @@ class Stored:
             value = open_value(self._store, f"{self.path}/{place.key}")
             return None if value is None else exactly(value, 0, value.size)
         if self._tail is not None and self._tail[:2] == (place.file, place.chunk):
-            return self._tail_bytes(open_value(self._store, f"{self.path}/{place.key}"))
+            return tail_bytes(open_value(self._store, f"{self.path}/{place.key}"), self._tail, self._chain)
         file = self._file(place)
         raw = None if file is None else file.read(place.chunk)
         if raw is None and self._trust.absence is not None:
@@ -184,14 +183,6 @@ class Stored:
         )
         message = "it is not there, and mrec stores every chunk"
         self._tell(rule, message + why, place, of_file=of_file, severity=self._trust.absence or "error")
-
-    def _tail_bytes(self, value: Value | FileValue | None) -> bytes:
-        assert self._tail is not None
-        _, _, offset, nbytes, crc = self._tail
-        raw = b"" if value is None else value.read(offset, nbytes)
-        if len(raw) != nbytes or _core.crc32c(raw) != crc:
-            raise Fault("durable-tail", f"the {nbytes} bytes at {offset} are not those that .durable names")
-        return raw
 
     def _file(self, place: _Place) -> ShardFile | None:
         """The shard that a chunk is in; None when there is no file."""

@@ -43,12 +43,13 @@ def section_rows(store: Store, target: str) -> int | None:
 # ---- row references ----------------------------------------------------------------------------------------------
 
 
-def check_references(log: Log, store: Store, checks: Mapping[str, BlockCheck], nstep: int) -> None:
+def check_references(log: Log, store: Store, schema: Schema, checks: Mapping[str, BlockCheck], nstep: int) -> None:
     """Declared references at every frame; those by convention where they are given."""
     for name, check in checks.items():
         targets = check.block.targets or {}
         for column, target in targets.items():
-            _check_target(log, store, checks, name, column, target, nstep)
+            if target in checks or target not in schema.blocks:
+                _check_target(log, store, checks, name, column, target, nstep)
         atoms = checks.get("atoms")
         for column in CONVENTION if atoms is not None else ():
             if column not in targets and column in check.needed:
@@ -101,6 +102,8 @@ def check_aligned(log: Log, schema: Schema, updates: Mapping[str, Updates], nste
             continue
         for column in block.columns.keys() & other.columns.keys():
             log.add("aligned", f"{where}/{column}", f"the column is also one of {other.name!r}, its aligned_with")
+        if name not in updates or other.name not in updates:
+            continue
         mine, theirs = (updates[b].rows_at(nstep) for b in (name, other.name))
         for frame in np.flatnonzero((mine >= 0) & (mine != theirs))[:1]:
             message = f"it has {mine[frame]} rows and {other.name!r}, its aligned_with, {max(theirs[frame], 0)}"

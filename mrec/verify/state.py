@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mrec import _core
 from mrec.errors import MrecError, NotARecord
+from mrec.verify.chunks import Fault, tail_bytes
 from mrec.verify.files import Store, open_value
 from mrec.verify.report import Log
 from mrec.zarr.codecs import is_int
@@ -166,7 +166,8 @@ def check_durable(log: Log, store: Store, token: Token) -> None:
     root = nodes.get("trajectory")
     if isinstance(root, GroupMeta) and root.attributes.get("nstep", 0) != found["nstep"]:
         log.add("durable", DURABLE, f"nstep is {found['nstep']}, in its marker {root.attributes.get('nstep')!r}")
-    _check_shapes(log, nodes, found["nstep"])
+    else:
+        _check_shapes(log, nodes, found["nstep"])
     for path, tail in found["tails"].items():
         _check_tail(log, store, path, nodes.get(path), tail)
     for path, node in nodes.items():
@@ -175,7 +176,7 @@ def check_durable(log: Log, store: Store, token: Token) -> None:
 
 
 def _check_tail(log: Log, store: Store, path: str, meta: Node | None, tail: list[int]) -> None:
-    file, chunk, offset, nbytes, crc = tail
+    file, chunk = tail[:2]
     if not isinstance(meta, ArrayMeta) or not meta.shape or meta.shape[0] == 0 or meta.chain.shard is None:
         log.add("durable-tail", path, ".durable has a tail for it and no rows of it")
         return
@@ -185,11 +186,10 @@ def _check_tail(log: Log, store: Store, path: str, meta: Node | None, tail: list
     if (file, chunk) != (last // per, last % per):
         log.add("durable-tail", path, f".durable names chunk {chunk} of shard {file}, which is not its last")
     key = "/".join(["c", str(file), *["0"] * (len(meta.shape) - 1)])
-    value = open_value(store, f"{path}/{key}")
-    raw = b"" if value is None else value.read(offset, nbytes)
-    if len(raw) != nbytes or _core.crc32c(raw) != crc:
-        message = f"the {nbytes} bytes at {offset} are not those that .durable names"
-        log.add("durable-tail", path, message, shard=key, chunk=chunk)
+    try:
+        tail_bytes(open_value(store, f"{path}/{key}"), tail, meta.chain)
+    except Fault as fault:
+        log.add(fault.rule, path, str(fault), shard=key, chunk=chunk)
 
 
 def _check_shapes(log: Log, nodes: dict[str, Node], nstep: int) -> None:

@@ -43,8 +43,9 @@ def check_trajectory(log: Log, store: Store, token: Token) -> None:
     if nstep is None:
         return
     log.report.frames = nstep
-    updates = {name: find_updates(tree, block, nstep) for name, block in schema.blocks.items()}
-    checks = {name: BlockCheck(tree, block, updates[name]) for name, block in schema.blocks.items()}
+    found = {name: find_updates(tree, block, nstep) for name, block in schema.blocks.items()}
+    updates = {name: known for name, known in found.items() if known is not None}
+    checks = {name: BlockCheck(tree, schema.blocks[name], known) for name, known in updates.items()}
     values = [(value, stored) for value in schema.values.values() if (stored := _value(tree, value, nstep))]
     log.expected += log.report.chunks + sum(check.chunks for check in checks.values())
     log.expected += sum(stored.chunks for _, stored in values)
@@ -55,7 +56,7 @@ def check_trajectory(log: Log, store: Store, token: Token) -> None:
         _check_value(log, value, stored)
     for check in checks.values():
         check.run()
-    check_references(log, store, checks, nstep)
+    check_references(log, store, schema, checks, nstep)
     check_aligned(log, schema, updates, nstep)
     check_beside_system(log, store, checks)
 

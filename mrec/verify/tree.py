@@ -20,11 +20,12 @@ COLUMN_TYPES = {dtype.zarr: name for name, dtype in DTYPES.items()}
 
 
 class Tree:
-    """The nodes below `trajectory/`, by their paths there. Documents are read once, in the order of a live reader."""
+    """The nodes below `trajectory/`, by their paths there; each document is read once. broken: what says nothing."""
 
     def __init__(self, log: Log, store: Store, state: State) -> None:
         self.log, self.store, self.state = log, store, state
         self.nodes: dict[str, Node] = {}
+        self.broken: set[str] = set()
         self._ours: set[str] = set()
 
     def load(self, paths: Iterable[str]) -> None:
@@ -45,6 +46,7 @@ class Tree:
                 _ = node.chain  # its codecs may be unknown
         except MrecError as e:
             self.log.add("document", f"{ROOT}/{path}", str(e))
+            self.broken.add(path)
             return None
         if len(raw.splitlines()) == 1:  # as mrec writes them, and no other program that is known
             self._ours.add(path)
@@ -72,7 +74,7 @@ class Tree:
         meta = self.meta(path)
         where = f"{ROOT}/{path}"
         if meta is None:
-            if rows and path not in self.nodes:
+            if rows and path not in self.nodes and path not in self.broken:
                 self.log.add("missing-array", where, f"it is not there; {rows} rows of it are claimed")
             return None
         if COLUMN_TYPES.get(meta.data_type) != dtype or len(meta.shape) < 1 or meta.shape[1:] != trailing:
