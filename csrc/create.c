@@ -73,7 +73,8 @@ static mrec_status empty_record(mrec_vfs *vfs, const char *root, mrec_error *err
 /* An empty directory at path, locked. */
 static mrec_status take_place(mrec_vfs *vfs, const char *path, const mrec_options *options, mrec_lock **lock,
                               mrec_error *error) {
-    int made = vfs->mkdir(vfs, path);
+    int made;
+    MREC_RETRY(made, vfs->mkdir(vfs, path));
     if (made < 0 && made != -EEXIST)
         return mrec_fail_errno(error, -made, path, "cannot create the record");
     if (made == -EEXIST)

@@ -264,6 +264,23 @@ static bool is_tail(const mrec_source *source, const chunk_at *c) {
     return spec->tail_nbytes != 0 && c->shard == spec->tail_shard && c->inner == spec->tail_chunk;
 }
 
+/* A chunk whose last rows are still to come. A writer moves it from slot to slot, and may then use its slot for the
+ * next chunk, so that a right checksum does not make it the right chunk: its entry is read anew, and once more after
+ * the bytes. */
+static bool is_open(const mrec_source *source, const chunk_at *c) {
+    const mrec_array_spec *spec = &source->spec;
+    return spec->sharded && spec->ndim > 0 && (c->at[0] + 1) * spec->chunk[0] > spec->shape[0];
+}
+
+static mrec_status check_unmoved(mrec_source *source, const chunk_at *c, const mrec_file *file, const mrec_entry *entry,
+                                 const char *path, mrec_error *error) {
+    uint64_t size;
+    bool still = false;
+    MREC_TRY(mrec_file_size(source->vfs, file->fd, path, &size, error));
+    MREC_TRY(mrec_index_still(source->vfs, file->fd, path, size, &source->form, c->inner, entry, &still, error));
+    return still ? MREC_OK : mrec_fail(error, MREC_E_CORRUPT, path, "it moved while it was read");
+}
+
 static bool tail_holds(const mrec_source *source, const uint8_t *raw, size_t n) {
     if (mrec_pipeline_checked(&source->spec.pipeline))
         return n >= 4 && mrec_load_u32(raw + n - 4) == source->spec.tail_crc32c;
@@ -280,6 +297,8 @@ static mrec_status load(mrec_source *source, const chunk_at *c, const mrec_file 
     if (is_tail(source, c)) {
         entry = (mrec_entry){source->spec.tail_offset, source->spec.tail_nbytes, false};
     } else if (source->spec.sharded) {
+        if (is_open(source, c))
+            mrec_cache_forget(source->cache, source, MREC_ITEM_INDEX, c->shard);
         MREC_TRY(find_entry(source, c, file, size, worker, &entry, error));
         MREC_TRY(mrec_file_size(source->vfs, file->fd, path, &size, error));
     }
@@ -299,6 +318,8 @@ static mrec_status load(mrec_source *source, const chunk_at *c, const mrec_file 
     worker->raw.size = (size_t)entry.nbytes;
     if (is_tail(source, c) && !tail_holds(source, worker->raw.data, worker->raw.size))
         return mrec_fail(error, MREC_E_CORRUPT, path, "it is not the one that the durable file names");
+    if (is_open(source, c) && !is_tail(source, c))
+        return check_unmoved(source, c, file, &entry, path, error);
     return MREC_OK;
 }
 
@@ -534,9 +555,9 @@ mrec_status mrec_source_read(mrec_source *source, uint64_t start, uint64_t stop,
     if (is_string(source))
         return mrec_fail(error, MREC_E_VALUE, source->path, "an array of strings is read by mrec_source_read_strings");
     request want = {.start = start, .stop = stop, .out = out, .stride = stride};
+    pthread_rwlock_rdlock(&source->lock);
     if (stride == 0)
         want.stride = (ptrdiff_t)(source->row_elements * source->unit);
-    pthread_rwlock_rdlock(&source->lock);
     mrec_status status = check_rows(source, start, stop, error);
     if (status == MREC_OK)
         status = read_rows(source, &want, error);

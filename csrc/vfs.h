@@ -6,6 +6,7 @@
 
 #include "buffer.h"
 
+#include <errno.h>
 #include <sys/types.h>
 
 typedef struct mrec_vfs mrec_vfs;
@@ -31,6 +32,12 @@ struct mrec_vfs {
     int (*lock)(mrec_vfs *, int fd); /* flock exclusive, not waiting; -EWOULDBLOCK when held elsewhere */
 };
 
+/* Make a call, and again while a signal interrupted it before it did anything: MREC_RETRY(fd, vfs->open(...)). */
+#define MREC_RETRY(result, call)                                                                                       \
+    do                                                                                                                 \
+        (result) = (call);                                                                                             \
+    while ((result) == -EINTR)
+
 /* The operating system's. Never NULL, never freed. */
 mrec_vfs *mrec_vfs_posix(void);
 
@@ -40,7 +47,7 @@ mrec_status mrec_file_open(mrec_vfs *, const char *path, bool write, int *fd, mr
 /* Close, reporting an error that only shows there. */
 mrec_status mrec_file_close(mrec_vfs *, int fd, const char *path, mrec_error *);
 
-/* Exactly n bytes. A file that ends before: CORRUPT. */
+/* Exactly n bytes. A file that ends before, or whose storage found its own checksum wrong (EBADMSG): CORRUPT. */
 mrec_status mrec_file_read(mrec_vfs *, int fd, const char *path, void *bytes, size_t n, uint64_t offset, mrec_error *);
 mrec_status mrec_file_write(mrec_vfs *, int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
                             mrec_error *);

@@ -99,15 +99,18 @@ cdef class Lock:
     """The hold on a record's directory that one writer has. RecordLocked when another has it."""
 
     cdef mrec_lock *lock
+    cdef FaultFiles files
 
     def __cinit__(self, path):
         cdef mrec_error error
+        cdef mrec_vfs *vfs = vfs_in_use()
+        self.files = _files
         if path is None:  # one that is handed over
             return
         cdef bytes where = path.encode("utf-8", "surrogateescape")
         cdef const char *text = where
         with nogil:
-            check(mrec_lock_take(mrec_vfs_posix(), text, &self.lock, &error), &error)
+            check(mrec_lock_take(vfs, text, &self.lock, &error), &error)
 
     cdef mrec_lock *give(self):
         cdef mrec_lock *lock = self.lock
@@ -127,8 +130,9 @@ def sync_tree(path):
     cdef mrec_error error
     cdef bytes where = path.encode("utf-8", "surrogateescape")
     cdef const char *text = where
+    cdef mrec_vfs *vfs = vfs_in_use()
     with nogil:
-        check(mrec_tree_sync(mrec_vfs_posix(), text, &error), &error)
+        check(mrec_tree_sync(vfs, text, &error), &error)
 
 
 cdef class _StandingState:
@@ -241,11 +245,12 @@ def reopen(path, Lock lock not None, schema, dict options not None, plan):
     _fill_options(&filled, options, memory)
     cdef const char *where = memory.text(path)
     cdef mrec_lock *taken = lock.give()
+    cdef mrec_vfs *vfs = vfs_in_use()
+    self.files = _files
     with nogil:
-        check(mrec_reopen(mrec_vfs_posix(), where, taken, &declaration.schema, &filled, &state.standing, &self.writer,
+        check(mrec_reopen(vfs, where, taken, &declaration.schema, &filled, &state.standing, &self.writer,
                           &error), &error)
-    self.schema = schema
-    self.slots = _FrameSlots(schema)
+    self._prepare(schema)
     return self
 
 

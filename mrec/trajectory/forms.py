@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mrec._core import Cache
 from mrec.box import Box
 from mrec.errors import CorruptData, SchemaError
 from mrec.trajectory.schema import BlockSchema, Column, Schema, ValueSchema
 from mrec.trajectory.standing import ROOT, Standing, column_type
 from mrec.zarr.codecs import is_int
 from mrec.zarr.metadata import ArrayMeta
-from mrec.zarr.store import AnySource, FilesystemStore
+from mrec.zarr.store import AnySource, Store
 
 Ints = np.ndarray
 
@@ -24,9 +23,9 @@ Ints = np.ndarray
 class Arrays:
     """The arrays of a standing state: checked against what they have to be, opened when first read."""
 
-    def __init__(self, standing: Standing, store: FilesystemStore, cache: Cache) -> None:
+    def __init__(self, standing: Standing, store: Store) -> None:
         self.standing = standing
-        self.store = FilesystemStore(store.root, cache)
+        self.store = store.again()
         self._sources: dict[str, AnySource] = {}
 
     def source(self, path: str) -> AnySource:

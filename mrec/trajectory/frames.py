@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mrec._core import Cache
 from mrec.box import Box
 from mrec.errors import CorruptData, UnknownName
 from mrec.frame import Block, Frame
@@ -18,7 +17,7 @@ from mrec.trajectory.forms import Arrays, BlockForm, BoxForm
 from mrec.trajectory.select import masked
 from mrec.trajectory.standing import Standing
 from mrec.zarr.json import parse
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store
 
 #: Bytes that iteration reads ahead at most (or one frame), and frames.
 READ_AHEAD = 8 << 20
@@ -28,9 +27,9 @@ MOST_FRAMES = 1024
 class State:
     """A standing state, checked and ready to be read; it never changes. Thread-safe."""
 
-    def __init__(self, standing: Standing, store: FilesystemStore, limit: int | None = None) -> None:
+    def __init__(self, standing: Standing, store: Store, limit: int | None = None) -> None:
         self.standing = standing
-        self.arrays = Arrays(standing, store, Cache())
+        self.arrays = Arrays(standing, store)
         self.schema = standing.schema
         nstep = forms.count_frames(self.arrays)
         self.nstep = nstep if limit is None else min(nstep, limit)

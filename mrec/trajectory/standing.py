@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from mrec._core import boot_id
 from mrec.errors import CorruptData, NotARecord, SchemaError, UnsupportedVersion
 from mrec.trajectory.schema import Schema
 from mrec.zarr.codecs import is_int
 from mrec.zarr.json import parse_object
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_group, parse_node
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store
 
 ROOT = "trajectory"
 MARKER = "trajectory/zarr.json"
@@ -90,13 +90,13 @@ class Standing:
         return node
 
 
-def read_token(store: FilesystemStore) -> tuple[bytes | None, bytes | None]:
+def read_token(store: Store) -> tuple[bytes | None, bytes | None]:
     """The durable file, then the marker: in this order a marker that is older than the durable file was really so."""
     durable = store.get(DURABLE)
     return durable, store.get(MARKER)
 
 
-def read_standing(store: FilesystemStore) -> Standing | None:
+def read_standing(store: Store) -> Standing | None:
     """The state of the trajectory that stands; None when there is none in this record."""
     token = read_token(store)
     durable = parse_durable(token[0], store.path(DURABLE)) if token[0] is not None else None
@@ -119,10 +119,10 @@ def read_standing(store: FilesystemStore) -> Standing | None:
 # ---- marker or durable file --------------------------------------------------------------------------------------
 
 
-def _parse_marker(raw: bytes | None, durable: Durable | None, store: FilesystemStore) -> dict[str, Any] | None:
+def _parse_marker(raw: bytes | None, durable: Durable | None, store: Store) -> dict[str, Any] | None:
     """The marker's attributes. None: it is not there, or a power loss left a name without the bytes."""
     where = store.path(MARKER)
-    foreign_boot = durable is not None and durable.boot_id != boot_id()
+    foreign_boot = durable is not None and not _is_this_boot(durable)
     if raw is None:
         if durable is not None and not foreign_boot:
             raise NotARecord(f"{where} is not there: the record is still being created, or its creation failed")
@@ -144,17 +144,14 @@ def _marker_stands(marker: dict[str, Any], durable: Durable) -> bool:
     nstep = marker.get("nstep", 0)
     if durable.nstep > nstep:
         return False
-    if durable.boot_id == boot_id():
+    if _is_this_boot(durable):
         return True
     return bool(nstep > durable.nstep and nstep != marker.get("mrec_nstep"))
 
 
-def boot_id() -> str:
-    """The kernel's identity of this boot; "" where the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+def _is_this_boot(durable: Durable) -> bool:
+    """Whether the machine surely runs since the durable file was written; no identity is none to trust."""
+    return durable.boot_id != "" and durable.boot_id == boot_id()
 
 
 def parse_durable(raw: bytes, where: str) -> Durable:
@@ -174,7 +171,9 @@ def parse_durable(raw: bytes, where: str) -> Durable:
         raise CorruptData(f"{where}: tails is no object of five numbers each")
     if not isinstance(document.get("complete"), bool):
         raise CorruptData(f"{where}: complete is {document.get('complete')!r}")
-    return Durable(boot, int(nstep or 0), document["complete"], documents, {path: tuple(tail) for path, tail in tails.items()})
+    return Durable(
+        boot, int(nstep or 0), document["complete"], documents, {path: tuple(tail) for path, tail in tails.items()}
+    )
 
 
 def _is_tail(tail: Any) -> bool:
@@ -187,7 +186,7 @@ def _is_tail(tail: Any) -> bool:
 def _standing(
     attributes: dict[str, Any],
     get: Callable[[str], bytes | str | None],
-    store: FilesystemStore | None,
+    store: Store | None,
     tails: dict[str, Tail],
     absent_is_loss: bool,
     recovered: Recovered | None,
@@ -244,7 +243,7 @@ def column_type(meta: ArrayMeta) -> str:
         raise SchemaError(f"{meta.where}: {meta.data_type} is no column type") from None
 
 
-def derive_schema(store: FilesystemStore | None, read: Callable[[str], Node | None]) -> Schema:
+def derive_schema(store: Store | None, read: Callable[[str], Node | None]) -> Schema:
     """The declaration of a store that has none: its groups are blocks, their arrays columns."""
     blocks: dict[str, Any] = {}
     values: dict[str, Any] = {}
