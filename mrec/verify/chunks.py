@@ -13,7 +13,7 @@ import numpy as np
 
 from mrec import _core
 from mrec.errors import CorruptData, MrecError
-from mrec.verify.files import FileValue, Value
+from mrec.verify.files import Value
 from mrec.zarr.codecs import Chain, Shard
 from mrec.zarr.metadata import ArrayMeta
 
@@ -48,7 +48,12 @@ def decode(meta: ArrayMeta, chain: Chain, shape: tuple[int, ...], raw: bytes) ->
             found = _elements(meta, stored, pipeline, raw)
     except MrecError as e:
         raise Fault("decode", f"its codecs cannot be undone: {e}") from None
-    return found.transpose(np.argsort(chain.order)) if stored else found
+    return in_order(found, chain.order)
+
+
+def in_order(stored: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+    """The axes as the array has them, of elements whose axis i is the array's order[i]."""
+    return stored if order == tuple(range(len(order))) else stored.transpose(np.argsort(order))
 
 
 def undo(pipeline: Any, raw: bytes) -> bytes:
@@ -117,7 +122,7 @@ class ShardFile:
     entries: u64[count][2], offset and nbytes of each. whole: the checksum of the index fits.
     """
 
-    def __init__(self, value: Value | FileValue, shard: Shard, count: int) -> None:
+    def __init__(self, value: Value, shard: Shard, count: int) -> None:
         self.value = value
         size = 16 * count + 4 * shard.index_checked
         total = value.size
@@ -158,7 +163,7 @@ class ShardFile:
         return [(min(pair), max(pair)) for pair in zip(chunks[over].tolist(), chunks[over + 1].tolist(), strict=True)]
 
 
-def tail_bytes(value: Value | FileValue | None, tail: Sequence[int], chain: Chain) -> bytes:
+def tail_bytes(value: Value | None, tail: Sequence[int], chain: Chain) -> bytes:
     """The bytes that a tail (shard, chunk, offset, nbytes, crc32c) of a durable file names. Fault.
 
     Its crc32c is that of the chunk's own checksum, where the chunk has one.
@@ -172,7 +177,7 @@ def tail_bytes(value: Value | FileValue | None, tail: Sequence[int], chain: Chai
     return raw
 
 
-def exactly(value: Value | FileValue, start: int, nbytes: int) -> bytes:
+def exactly(value: Value, start: int, nbytes: int) -> bytes:
     """Bytes of a value, all of them."""
     try:
         raw = value.read(start, nbytes)

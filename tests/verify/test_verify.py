@@ -16,6 +16,7 @@ from tests.crash import scenario
 from tests.golden import ROOT as GOLDEN
 from tests.interop import mrec_side
 from tests.interop.records import RECORDS
+from tests.verify.edit import Shard
 from tests.verify.faults import FAULTS, Fault
 from tests.verify.samples import SAMPLES
 
@@ -173,6 +174,31 @@ def test_any_store(name: str, sample: Make) -> None:
     shard = next(path.glob("trajectory/atoms/y/c/0"))
     shard.write_bytes(shard.read_bytes()[:-9])
     assert mrec.verify(path).findings == mrec.verify(Memory(path)).findings != []
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_packed_record(name: str, sample: Make) -> None:
+    path = sample(name)
+    files = mrec.verify(path)
+    packed = mrec.verify(mrec.pack(path))
+    assert (packed.findings, packed.frames) == ([], files.frames)
+    assert packed.chunks >= files.chunks - 1  # a tail may be stored anew
+
+
+def test_damaged_zip(sample: Make) -> None:
+    path = sample("regular")
+    chunk = Shard(path / "trajectory/atoms/y", 1).chunk(2)
+    packed = Path(mrec.pack(path))
+    data = bytearray(packed.read_bytes())
+    data[data.index(chunk) + 5] ^= 1
+    packed.write_bytes(data)
+    mrec.open(packed).close()
+    found = {finding.rule: finding for finding in mrec.verify(packed).findings}
+    assert found.keys() == {"zip-crc", "checksum"}
+    assert found["zip-crc"].array == "trajectory/atoms/y/c/1"
+    assert (found["checksum"].shard, found["checksum"].chunk, found["checksum"].frame) == ("c/1", 2, 10)
+    packed.write_bytes(data[:-1])
+    assert [finding.rule for finding in mrec.verify(packed).findings] == ["zip"]
 
 
 def test_progress(sample: Make) -> None:
