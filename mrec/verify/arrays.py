@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mrec import _core
 from mrec.errors import MrecError
-from mrec.verify.chunks import Fault, ShardFile, decode, element_type, exactly, undo
-from mrec.verify.files import FileValue, Store, Value, open_value
+from mrec.verify.chunks import Fault, ShardFile, decode, element_type, exactly, in_order, tail_bytes, undo
+from mrec.verify.files import Files, Value
 from mrec.verify.report import Log
 from mrec.zarr.metadata import ArrayMeta
 
@@ -57,7 +56,7 @@ class Stored:
     def __init__(
         self,
         log: Log,
-        store: Store,
+        files: Files,
         path: str,
         meta: ArrayMeta,
         rows: int,
@@ -67,11 +66,11 @@ class Stored:
         self.path, self.meta, self.rows = path, meta, rows
         self.frame_of: Callable[[int], int | None] = lambda row: None
         self.faults = 0
-        self._log, self._store, self._trust, self._tail = log, store, trust, tail
+        self._log, self._files, self._trust, self._tail = log, files, trust, tail
         self._chain, self._shard = meta.chain, meta.chain.shard
         self._extents = self._chunk_extents()
         self._kept: dict[int, np.ndarray] = {}
-        self._open: tuple[str, Value | FileValue | None, ShardFile | None] | None = None
+        self._open: tuple[str, Value | None, ShardFile | None] | None = None
         self._looked_at: set[str] = set()
 
     def _chunk_extents(self) -> tuple[int, ...]:
@@ -142,8 +141,7 @@ class Stored:
     def _decoded(self, raw: bytes) -> np.ndarray:
         if self._shard is None:
             return decode(self.meta, self._chain, self._extents, raw)
-        found = decode(self.meta, self._shard.inner, self._shard.chunk_shape, raw)
-        return found.transpose(np.argsort(self._chain.order)) if found.ndim else found
+        return in_order(decode(self.meta, self._shard.inner, self._shard.chunk_shape, raw), self._chain.order)
 
     def _tell(self, rule: str, message: str, place: _Place, *, of_file: bool = False, severity: str = "error") -> None:
         self.faults += 1
@@ -167,10 +165,10 @@ class Stored:
     def _raw(self, place: _Place) -> bytes | None:
         """The bytes of a chunk; None when there is none."""
         if place.chunk is None:
-            value = open_value(self._store, f"{self.path}/{place.key}")
+            value = self._files.open(f"{self.path}/{place.key}")
             return None if value is None else exactly(value, 0, value.size)
         if self._tail is not None and self._tail[:2] == (place.file, place.chunk):
-            return self._tail_bytes(open_value(self._store, f"{self.path}/{place.key}"))
+            return tail_bytes(self._files.open(f"{self.path}/{place.key}"), self._tail, self._chain)
         file = self._file(place)
         raw = None if file is None else file.read(place.chunk)
         if raw is None and self._trust.absence is not None:
@@ -185,22 +183,14 @@ class Stored:
         message = "it is not there, and mrec stores every chunk"
         self._tell(rule, message + why, place, of_file=of_file, severity=self._trust.absence or "error")
 
-    def _tail_bytes(self, value: Value | FileValue | None) -> bytes:
-        assert self._tail is not None
-        _, _, offset, nbytes, crc = self._tail
-        raw = b"" if value is None else value.read(offset, nbytes)
-        if len(raw) != nbytes or _core.crc32c(raw) != crc:
-            raise Fault("durable-tail", f"the {nbytes} bytes at {offset} are not those that .durable names")
-        return raw
-
     def _file(self, place: _Place) -> ShardFile | None:
         """The shard that a chunk is in; None when there is no file."""
         if self._open is None or self._open[0] != place.key:
-            value = open_value(self._store, f"{self.path}/{place.key}")
+            value = self._files.open(f"{self.path}/{place.key}")
             self._open = place.key, value, None if value is None else self._indexed(value, place)
         return self._open[2]
 
-    def _indexed(self, value: Value | FileValue, place: _Place) -> ShardFile:
+    def _indexed(self, value: Value, place: _Place) -> ShardFile:
         assert self._shard is not None
         if self._chain.pipeline:
             try:

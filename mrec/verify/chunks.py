@@ -6,13 +6,14 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mrec import _core
 from mrec.errors import CorruptData, MrecError
-from mrec.verify.files import FileValue, Value
+from mrec.verify.files import Value
 from mrec.zarr.codecs import Chain, Shard
 from mrec.zarr.metadata import ArrayMeta
 
@@ -47,7 +48,12 @@ def decode(meta: ArrayMeta, chain: Chain, shape: tuple[int, ...], raw: bytes) ->
             found = _elements(meta, stored, pipeline, raw)
     except MrecError as e:
         raise Fault("decode", f"its codecs cannot be undone: {e}") from None
-    return found.transpose(np.argsort(chain.order)) if stored else found
+    return in_order(found, chain.order)
+
+
+def in_order(stored: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+    """The axes as the array has them, of elements whose axis i is the array's order[i]."""
+    return stored if order == tuple(range(len(order))) else stored.transpose(np.argsort(order))
 
 
 def undo(pipeline: Any, raw: bytes) -> bytes:
@@ -78,12 +84,21 @@ def _elements(meta: ArrayMeta, shape: tuple[int, ...], pipeline: Any, raw: bytes
 
 
 def _strings(text: bytes, shape: tuple[int, ...]) -> np.ndarray:
-    ends = [4, *_core.vlen_ends(text, math.prod(shape)).tolist()]
-    found = np.empty(len(ends) - 1, object)
-    try:
-        found[:] = [text[a + 4 : b].decode() for a, b in itertools.pairwise(ends)]
-    except UnicodeDecodeError as e:
-        raise Fault("string", f"a string is not UTF-8: {e}") from None
+    found = np.empty(math.prod(shape), object)
+    if len(text) < 4 or int.from_bytes(text[:4], "little") != len(found):
+        raise Fault("string", f"it does not hold {len(found)} strings")
+    at = 4
+    for i in range(len(found)):
+        start = at + 4
+        at = start + int.from_bytes(text[at:start], "little")
+        if start > len(text) or at > len(text):
+            raise Fault("string", f"string {i} goes beyond its end")
+        try:
+            found[i] = text[start:at].decode()
+        except UnicodeDecodeError as e:
+            raise Fault("string", f"string {i} is not UTF-8: {e.reason} at byte {e.start}") from None
+    if at != len(text):
+        raise Fault("string", f"{len(text) - at} bytes follow its strings")
     return found.reshape(shape)
 
 
@@ -107,7 +122,7 @@ class ShardFile:
     entries: u64[count][2], offset and nbytes of each. whole: the checksum of the index fits.
     """
 
-    def __init__(self, value: Value | FileValue, shard: Shard, count: int) -> None:
+    def __init__(self, value: Value, shard: Shard, count: int) -> None:
         self.value = value
         size = 16 * count + 4 * shard.index_checked
         total = value.size
@@ -124,15 +139,23 @@ class ShardFile:
         offset, nbytes = map(int, self.entries[chunk])
         if offset == nbytes == NOWHERE:
             return None
-        if offset + nbytes > self.value.size:
-            raise Fault("index-entry", f"the index says {nbytes} bytes at {offset}; the file has {self.value.size}")
-        if nbytes and offset < self._index[1] and offset + nbytes > self._index[0]:
-            raise Fault("index-entry", f"the index says {nbytes} bytes at {offset}, which lie in the index itself")
+        wrong = self._misplaced(offset, nbytes, self.value.size)
+        if wrong:
+            raise Fault("index-entry", f"the index says {nbytes} bytes at {offset}{wrong}")
         return exactly(self.value, offset, nbytes)
 
+    def _misplaced(self, offset: int, nbytes: int, size: int) -> str:
+        """What is wrong with a place; "" when nothing is."""
+        if offset + nbytes > size:
+            return f"; the file has {size}"
+        inside = nbytes and offset < self._index[1] and offset + nbytes > self._index[0]
+        return ", which lie in the index itself" if inside else ""
+
     def overlaps(self, chunks: np.ndarray) -> list[tuple[int, int]]:
-        """Pairs of these chunks, the lower number first, whose bytes lie over each other."""
-        chunks = chunks[self.entries[chunks, 1] != np.uint64(NOWHERE)]
+        """Pairs of these chunks, the lower number first, whose bytes lie over each other where bytes can lie."""
+        size = self.value.size
+        sound = [not self._misplaced(offset, nbytes, size) for offset, nbytes in self.entries[chunks].tolist()]
+        chunks = chunks[np.array(sound, np.bool_)]
         order = np.argsort(self.entries[chunks, 0], kind="stable")
         chunks = chunks[order]
         starts, ends = self.entries[chunks, 0], self.entries[chunks].sum(axis=1)
@@ -140,7 +163,21 @@ class ShardFile:
         return [(min(pair), max(pair)) for pair in zip(chunks[over].tolist(), chunks[over + 1].tolist(), strict=True)]
 
 
-def exactly(value: Value | FileValue, start: int, nbytes: int) -> bytes:
+def tail_bytes(value: Value | None, tail: Sequence[int], chain: Chain) -> bytes:
+    """The bytes that a tail (shard, chunk, offset, nbytes, crc32c) of a durable file names. Fault.
+
+    Its crc32c is that of the chunk's own checksum, where the chunk has one.
+    """
+    _, _, offset, nbytes, crc = tail
+    raw = b"" if value is None else value.read(offset, nbytes)
+    pipeline = chain.shard.inner.pipeline if chain.shard is not None else ()
+    checked = bool(pipeline) and pipeline[-1][0] == "crc32c"
+    if len(raw) != nbytes or _core.crc32c(raw[:-4] if checked else raw) != crc:
+        raise Fault("durable-tail", f"the {nbytes} bytes at {offset} are not those that .durable names")
+    return raw
+
+
+def exactly(value: Value, start: int, nbytes: int) -> bytes:
     """Bytes of a value, all of them."""
     try:
         raw = value.read(start, nbytes)

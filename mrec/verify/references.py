@@ -11,7 +11,7 @@ from mrec.errors import MrecError
 from mrec.trajectory.schema import Schema
 from mrec.verify.arrays import Stored, Trust
 from mrec.verify.columns import BlockCheck
-from mrec.verify.files import Store
+from mrec.verify.files import Files
 from mrec.verify.report import Log
 from mrec.verify.tree import ROOT
 from mrec.verify.updates import Updates
@@ -22,20 +22,20 @@ from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
 CONVENTION = ("atomi", "atomj", "atomk", "atoml")
 
 
-def read_node(store: Store, path: str) -> ArrayMeta | GroupMeta | None:
+def read_node(files: Files, path: str) -> ArrayMeta | GroupMeta | None:
     """The node at a path of the record; None where there is none, or its document is wrong, which is told elsewhere."""
-    raw = store.get(f"{path}/zarr.json")
+    raw = files.get(f"{path}/zarr.json")
     try:
         return None if raw is None else parse_node(raw, "zarr.json")
     except MrecError:
         return None
 
 
-def section_rows(store: Store, target: str) -> int | None:
+def section_rows(files: Files, target: str) -> int | None:
     """The rows of a block that is named `/<section>/<block>`; None when there is no such block."""
     if target.count("/") != 2 or target.startswith("/trajectory/"):
         return None
-    node = read_node(store, target[1:])
+    node = read_node(files, target[1:])
     count = node.attributes.get("count") if isinstance(node, GroupMeta) else None
     return count if is_int(count, 0, 2**63 - 1) else None
 
@@ -43,12 +43,13 @@ def section_rows(store: Store, target: str) -> int | None:
 # ---- row references ----------------------------------------------------------------------------------------------
 
 
-def check_references(log: Log, store: Store, checks: Mapping[str, BlockCheck], nstep: int) -> None:
+def check_references(log: Log, files: Files, schema: Schema, checks: Mapping[str, BlockCheck], nstep: int) -> None:
     """Declared references at every frame; those by convention where they are given."""
     for name, check in checks.items():
         targets = check.block.targets or {}
         for column, target in targets.items():
-            _check_target(log, store, checks, name, column, target, nstep)
+            if target in checks or target not in schema.blocks:
+                _check_target(log, files, checks, name, column, target, nstep)
         atoms = checks.get("atoms")
         for column in CONVENTION if atoms is not None else ():
             if column not in targets and column in check.needed:
@@ -58,14 +59,14 @@ def check_references(log: Log, store: Store, checks: Mapping[str, BlockCheck], n
 
 
 def _check_target(
-    log: Log, store: Store, checks: Mapping[str, BlockCheck], name: str, column: str, target: str, nstep: int
+    log: Log, files: Files, checks: Mapping[str, BlockCheck], name: str, column: str, target: str, nstep: int
 ) -> None:
     where, check = f"{ROOT}/{name}/{column}", checks[name]
     declared = check.block.columns.get(column)
     if declared is None or declared.dtype.name != "u64":
         log.add("targets", where, f"targets names it; it is {declared.dtype if declared else 'no column'}, not u64")
         return
-    rows = section_rows(store, target) if target.startswith("/") else None
+    rows = section_rows(files, target) if target.startswith("/") else None
     if target not in checks and rows is None:
         log.add("targets", where, f"its target {target!r} is no block")
         return
@@ -101,6 +102,8 @@ def check_aligned(log: Log, schema: Schema, updates: Mapping[str, Updates], nste
             continue
         for column in block.columns.keys() & other.columns.keys():
             log.add("aligned", f"{where}/{column}", f"the column is also one of {other.name!r}, its aligned_with")
+        if name not in updates or other.name not in updates:
+            continue
         mine, theirs = (updates[b].rows_at(nstep) for b in (name, other.name))
         for frame in np.flatnonzero((mine >= 0) & (mine != theirs))[:1]:
             message = f"it has {mine[frame]} rows and {other.name!r}, its aligned_with, {max(theirs[frame], 0)}"
@@ -110,23 +113,23 @@ def check_aligned(log: Log, schema: Schema, updates: Mapping[str, Updates], nste
 # ---- system beside trajectory ------------------------------------------------------------------------------------
 
 
-def check_beside_system(log: Log, store: Store, checks: Mapping[str, BlockCheck]) -> None:
+def check_beside_system(log: Log, files: Files, checks: Mapping[str, BlockCheck]) -> None:
     """A block of the same name in `system/` has the rows of every update, and no column in common but an equal id."""
     for name, check in checks.items():
-        rows = section_rows(store, f"/system/{name}")
+        rows = section_rows(files, f"/system/{name}")
         if rows is None:
             continue
         for update in np.flatnonzero(check.updates.counts != rows)[:1]:
             message = f"an update has {check.updates.counts[update]} rows, system/{name} has {rows}"
             log.add("system", f"{ROOT}/{name}", message, frame=int(check.updates.frames[update]))
         for column, stored, _ in check.columns:
-            meta = read_node(store, f"system/{name}/{column.name}")
+            meta = read_node(files, f"system/{name}/{column.name}")
             if not isinstance(meta, ArrayMeta):
                 continue
             if column.name != "id":
                 log.add("system", f"{ROOT}/{name}/{column.name}", f"the column stands also in system/{name}")
             elif stored is not None and meta.shape == (rows,) and (check.updates.counts == rows).all():
-                same = Stored(log, store, f"system/{name}/id", meta, rows, Trust())
+                same = Stored(log, files, f"system/{name}/id", meta, rows, Trust())
                 _check_ids(log, check.updates, stored, same.read(0, rows))
 
 

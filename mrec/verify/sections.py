@@ -14,7 +14,7 @@ from mrec.names import FRAME_BLOCKS, check_name
 from mrec.verify.arrays import Stored, Trust
 from mrec.verify.cell import check_defined
 from mrec.verify.columns import off_grid
-from mrec.verify.files import Store
+from mrec.verify.files import Files
 from mrec.verify.references import CONVENTION, section_rows
 from mrec.verify.report import Log
 from mrec.verify.tree import COLUMN_TYPES
@@ -28,8 +28,8 @@ VERSIONS = (1, 2)
 class Sections:
     """The checks of one record."""
 
-    def __init__(self, log: Log, store: Store) -> None:
-        self.log, self.store = log, store
+    def __init__(self, log: Log, files: Files) -> None:
+        self.log, self.files = log, files
 
     def check(self) -> None:
         """Every section but the trajectory."""
@@ -37,7 +37,7 @@ class Sections:
         version = self._document("meta").get("molrec_version", 1)
         if not is_int(version, *VERSIONS):
             self.log.add("version", "meta", f"molrec_version is {version!r}; 1 and 2 are known")
-        present = self.store.names()
+        present = self.files.names()
         for section in FRAMES:
             if section in present:
                 self._frame(section)
@@ -52,7 +52,7 @@ class Sections:
 
     def _node(self, path: str) -> ArrayMeta | GroupMeta | None:
         """A node; None when there is none, or when its document is wrong, which is told."""
-        raw = self.store.get(f"{path}/zarr.json" if path else "zarr.json")
+        raw = self.files.get(f"{path}/zarr.json" if path else "zarr.json")
         try:
             node = None if raw is None else parse_node(raw, "zarr.json")
             if isinstance(node, ArrayMeta):
@@ -63,7 +63,7 @@ class Sections:
             return None
 
     def _children(self, path: str) -> dict[str, ArrayMeta | GroupMeta]:
-        found = {name: self._node(f"{path}/{name}") for name in self.store.names(path)}
+        found = {name: self._node(f"{path}/{name}") for name in self.files.names(path)}
         return {name: node for name, node in found.items() if node is not None}
 
     def _document(self, path: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Sections:
     def _read(self, path: str, meta: ArrayMeta) -> np.ndarray | None:
         """All of an array; None when a chunk of it is wrong."""
         rows = meta.shape[0] if meta.shape else 1
-        stored = Stored(self.log, self.store, path, meta, rows, Trust())
+        stored = Stored(self.log, self.files, path, meta, rows, Trust())
         values = stored.read(0, rows)
         return None if stored.faults else values
 
@@ -170,12 +170,12 @@ class Sections:
             self.log.add("targets", path, f"targets is {targets!r}, no object of names")
             targets = {}
         for column, target in targets.items():
-            rows = section_rows(self.store, target if target.startswith("/") else f"/{section}/{target}")
+            rows = section_rows(self.files, target if target.startswith("/") else f"/{section}/{target}")
             if rows is None or column not in values:
                 self.log.add("targets", f"{path}/{column}", f"targets says {target!r}; column or block is not there")
             else:
                 self._refers("targets", f"{path}/{column}", target, rows, values[column], masks.get(column))
-        atoms = section_rows(self.store, f"/{section}/atoms")
+        atoms = section_rows(self.files, f"/{section}/atoms")
         for column in CONVENTION if atoms is not None else ():
             if column in values and column not in targets:
                 assert atoms is not None

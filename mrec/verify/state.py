@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mrec import _core
 from mrec.errors import MrecError, NotARecord
-from mrec.verify.files import Store, open_value
+from mrec.verify.chunks import Fault, tail_bytes
+from mrec.verify.files import Files
 from mrec.verify.report import Log
 from mrec.zarr.codecs import is_int
 from mrec.zarr.json import parse_object
@@ -39,13 +39,13 @@ class State:
     tails: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def read_token(store: Store) -> Token:
+def read_token(files: Files) -> Token:
     """Durable file and marker; in this order a marker older than the durable file was really so."""
-    durable = store.get(DURABLE)
-    return durable, store.get(MARKER)
+    durable = files.get(DURABLE)
+    return durable, files.get(MARKER)
 
 
-def find_state(log: Log, store: Store, token: Token) -> State | None:
+def find_state(log: Log, files: Files, token: Token) -> State | None:
     """The state that stands; None when what is there says nothing. NotARecord: it is still being created."""
     durable = None if token[0] is None else _durable(log, token[0])
     marker = _marker(log, token, durable)
@@ -54,7 +54,7 @@ def find_state(log: Log, store: Store, token: Token) -> State | None:
             return None
         written = marker.get("nstep", 0) == marker.get("mrec_nstep")
         complete = durable is not None and durable["complete"] and written
-        return State(marker, store.get, closed=token[0] is None, complete=complete)
+        return State(marker, files.get, closed=token[0] is None, complete=complete)
     documents = durable["documents"]
     own = _node(log, documents[MARKER], MARKER)
     if not isinstance(own, GroupMeta):
@@ -153,7 +153,7 @@ def _node(log: Log, text: bytes | str, path: str) -> Node | None:
         return None
 
 
-def check_durable(log: Log, store: Store, token: Token) -> None:
+def check_durable(log: Log, files: Files, token: Token) -> None:
     """What has to hold for a durable file whichever state stands: exact shapes, and tails that are there."""
     found = None if token[0] is None else _durable(log, token[0])
     if found is None:
@@ -166,16 +166,17 @@ def check_durable(log: Log, store: Store, token: Token) -> None:
     root = nodes.get("trajectory")
     if isinstance(root, GroupMeta) and root.attributes.get("nstep", 0) != found["nstep"]:
         log.add("durable", DURABLE, f"nstep is {found['nstep']}, in its marker {root.attributes.get('nstep')!r}")
-    _check_shapes(log, nodes, found["nstep"])
+    else:
+        _check_shapes(log, nodes, found["nstep"])
     for path, tail in found["tails"].items():
-        _check_tail(log, store, path, nodes.get(path), tail)
+        _check_tail(log, files, path, nodes.get(path), tail)
     for path, node in nodes.items():
         if isinstance(node, ArrayMeta) and node.shape[0] and found["complete"] and path not in found["tails"]:
             log.add("durable-tail", path, ".durable does not say where its last chunk is")
 
 
-def _check_tail(log: Log, store: Store, path: str, meta: Node | None, tail: list[int]) -> None:
-    file, chunk, offset, nbytes, crc = tail
+def _check_tail(log: Log, files: Files, path: str, meta: Node | None, tail: list[int]) -> None:
+    file, chunk = tail[:2]
     if not isinstance(meta, ArrayMeta) or not meta.shape or meta.shape[0] == 0 or meta.chain.shard is None:
         log.add("durable-tail", path, ".durable has a tail for it and no rows of it")
         return
@@ -185,11 +186,10 @@ def _check_tail(log: Log, store: Store, path: str, meta: Node | None, tail: list
     if (file, chunk) != (last // per, last % per):
         log.add("durable-tail", path, f".durable names chunk {chunk} of shard {file}, which is not its last")
     key = "/".join(["c", str(file), *["0"] * (len(meta.shape) - 1)])
-    value = open_value(store, f"{path}/{key}")
-    raw = b"" if value is None else value.read(offset, nbytes)
-    if len(raw) != nbytes or _core.crc32c(raw) != crc:
-        message = f"the {nbytes} bytes at {offset} are not those that .durable names"
-        log.add("durable-tail", path, message, shard=key, chunk=chunk)
+    try:
+        tail_bytes(files.open(f"{path}/{key}"), tail, meta.chain)
+    except Fault as fault:
+        log.add(fault.rule, path, str(fault), shard=key, chunk=chunk)
 
 
 def _check_shapes(log: Log, nodes: dict[str, Node], nstep: int) -> None:

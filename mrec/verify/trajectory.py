@@ -15,7 +15,7 @@ from mrec.trajectory.schema import Schema, ValueSchema
 from mrec.verify.arrays import Stored
 from mrec.verify.cell import check_cell
 from mrec.verify.columns import BlockCheck
-from mrec.verify.files import Store
+from mrec.verify.files import Files
 from mrec.verify.references import check_aligned, check_beside_system, check_references
 from mrec.verify.report import Log
 from mrec.verify.state import MARKER, Token, check_durable, find_state
@@ -28,13 +28,13 @@ from mrec.zarr.metadata import ArrayMeta, GroupMeta
 _WINDOW = 1 << 18
 
 
-def check_trajectory(log: Log, store: Store, token: Token) -> None:
+def check_trajectory(log: Log, files: Files, token: Token) -> None:
     """Everything below `trajectory/`, in the state that stands."""
-    state = find_state(log, store, token)
-    check_durable(log, store, token)
+    state = find_state(log, files, token)
+    check_durable(log, files, token)
     if state is None:
         return
-    tree = Tree(log, store, state)
+    tree = Tree(log, files, state)
     schema = _schema(tree)
     if schema is None:
         return
@@ -43,8 +43,9 @@ def check_trajectory(log: Log, store: Store, token: Token) -> None:
     if nstep is None:
         return
     log.report.frames = nstep
-    updates = {name: find_updates(tree, block, nstep) for name, block in schema.blocks.items()}
-    checks = {name: BlockCheck(tree, block, updates[name]) for name, block in schema.blocks.items()}
+    found = {name: find_updates(tree, block, nstep) for name, block in schema.blocks.items()}
+    updates = {name: known for name, known in found.items() if known is not None}
+    checks = {name: BlockCheck(tree, schema.blocks[name], known) for name, known in updates.items()}
     values = [(value, stored) for value in schema.values.values() if (stored := _value(tree, value, nstep))]
     log.expected += log.report.chunks + sum(check.chunks for check in checks.values())
     log.expected += sum(stored.chunks for _, stored in values)
@@ -55,9 +56,9 @@ def check_trajectory(log: Log, store: Store, token: Token) -> None:
         _check_value(log, value, stored)
     for check in checks.values():
         check.run()
-    check_references(log, store, checks, nstep)
+    check_references(log, files, schema, checks, nstep)
     check_aligned(log, schema, updates, nstep)
-    check_beside_system(log, store, checks)
+    check_beside_system(log, files, checks)
 
 
 # ---- declaration -------------------------------------------------------------------------------------------------
@@ -87,17 +88,17 @@ def _schema(tree: Tree) -> Schema | None:
 
 def _derived(tree: Tree) -> dict[str, Any]:
     blocks: dict[str, Any] = {}
-    for name in tree.store.names(ROOT):
+    for name in tree.files.names(ROOT):
         if name in ("step", "time", "box", "meta") or not isinstance(tree.node(name), GroupMeta):
             continue
         columns = {
             column: _shown(tree, f"{name}/{column}") | {"nullable": tree.node(f"{name}/_validity/{column}") is not None}
-            for column in tree.store.names(f"{ROOT}/{name}")
+            for column in tree.files.names(f"{ROOT}/{name}")
             if column not in ("offset", "step_index", "_validity")
             and isinstance(tree.node(f"{name}/{column}"), ArrayMeta)
         }
         blocks[name] = {"columns": columns}
-    values = {name: {"dtype": _shown_tag(tree, f"meta/{name}")} for name in tree.store.names(f"{ROOT}/meta")}
+    values = {name: {"dtype": _shown_tag(tree, f"meta/{name}")} for name in tree.files.names(f"{ROOT}/meta")}
     return {"blocks": blocks, "meta": values}
 
 

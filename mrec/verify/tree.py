@@ -9,7 +9,7 @@ from mrec.dtypes import DTYPES
 from mrec.errors import MrecError
 from mrec.trajectory.schema import Schema
 from mrec.verify.arrays import Stored, Trust
-from mrec.verify.files import Store
+from mrec.verify.files import Files
 from mrec.verify.report import Log
 from mrec.verify.state import Node, State
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
@@ -20,11 +20,12 @@ COLUMN_TYPES = {dtype.zarr: name for name, dtype in DTYPES.items()}
 
 
 class Tree:
-    """The nodes below `trajectory/`, by their paths there. Documents are read once, in the order of a live reader."""
+    """The nodes below `trajectory/`, by their paths there; each document is read once. broken: what says nothing."""
 
-    def __init__(self, log: Log, store: Store, state: State) -> None:
-        self.log, self.store, self.state = log, store, state
+    def __init__(self, log: Log, files: Files, state: State) -> None:
+        self.log, self.files, self.state = log, files, state
         self.nodes: dict[str, Node] = {}
+        self.broken: set[str] = set()
         self._ours: set[str] = set()
 
     def load(self, paths: Iterable[str]) -> None:
@@ -45,8 +46,11 @@ class Tree:
                 _ = node.chain  # its codecs may be unknown
         except MrecError as e:
             self.log.add("document", f"{ROOT}/{path}", str(e))
+            self.broken.add(path)
             return None
-        if len(raw.splitlines()) == 1:  # as mrec writes them, and no other program that is known
+        if b"\n" not in (
+            raw if isinstance(raw, bytes) else raw.encode()
+        ):  # as mrec writes them, and no other program that is known
             self._ours.add(path)
         self.nodes[path] = node
         return node
@@ -72,7 +76,7 @@ class Tree:
         meta = self.meta(path)
         where = f"{ROOT}/{path}"
         if meta is None:
-            if rows and path not in self.nodes:
+            if rows and path not in self.nodes and path not in self.broken:
                 self.log.add("missing-array", where, f"it is not there; {rows} rows of it are claimed")
             return None
         if COLUMN_TYPES.get(meta.data_type) != dtype or len(meta.shape) < 1 or meta.shape[1:] != trailing:
@@ -85,7 +89,7 @@ class Tree:
         elif meta.shape[0] > rows and self.is_exact(path):
             self.log.add("length", where, f"it has {meta.shape[0]} rows, more than the {rows} there are")
         tail = self.state.tails.get(where)
-        return Stored(self.log, self.store, where, meta, min(rows, meta.shape[0]), self._trust(path), tail)
+        return Stored(self.log, self.files, where, meta, min(rows, meta.shape[0]), self._trust(path), tail)
 
     def _check_form(self, where: str, meta: ArrayMeta) -> None:
         if meta.chain.shard is None:
@@ -93,7 +97,7 @@ class Tree:
         dtype = DTYPES[COLUMN_TYPES[meta.data_type]]
         fill = dtype.fill if meta.data_type == "string" else dtype.numpy.type(dtype.fill).tobytes()
         if (meta.fill if meta.data_type == "string" else meta.fill_bytes()) != fill:
-            self.log.add("fill", where, f"the fill value is {meta.fill!r}; that of {dtype} is {dtype.fill!r}")
+            self.log.add("fill", where, f"the fill value is {meta.fill}; that of {dtype} is {dtype.fill}")
 
     def is_ours(self, path: str) -> bool:
         """Whether mrec wrote an array last, as far as can be told."""

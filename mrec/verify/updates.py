@@ -49,56 +49,67 @@ class Updates:
 NONE = Updates(np.empty(0, np.int64), np.zeros(1, np.int64))
 
 
-def find_updates(tree: Tree, block: BlockSchema, nstep: int) -> Updates:
-    """The updates of a block, checked."""
+def find_updates(tree: Tree, block: BlockSchema, nstep: int) -> Updates | None:
+    """The updates of a block, checked; None when they are not to be known."""
     group = tree.group(block.name)
     if group is None:
-        return NONE
+        return None if block.name in tree.broken else NONE
     if "uniform_rows" in group.attributes or "dense_updates" in group.attributes:
         found = _regular(tree, block, group.attributes, nstep)
     else:
         found = _indexed(tree, block.name, nstep)
-    if block.structural_shape is not None:
+    if found is not None and block.structural_shape is not None:
         _check_shape(tree.log, block, found)
     return found
 
 
-def _regular(tree: Tree, block: BlockSchema, attributes: dict[str, object], nstep: int) -> Updates:
+def _regular(tree: Tree, block: BlockSchema, attributes: dict[str, object], nstep: int) -> Updates | None:
     uniform, where = attributes.get("uniform_rows"), f"{ROOT}/{block.name}"
     if not is_int(uniform, 1, 2**62) or attributes.get("dense_updates") is not True:
         dense = attributes.get("dense_updates")
         tree.log.add("regular", where, f"uniform_rows is {uniform!r} and dense_updates {dense!r}; both or none")
-        return NONE
+        return None
     if not block.columns:
         tree.log.add("regular", where, "a block without columns is regular; it has to keep its index")
-        return NONE
-    metas = [tree.meta(f"{block.name}/{column}") for column in block.columns]
-    lengths = [meta.shape[0] if meta is not None and meta.shape else 0 for meta in metas]
-    n = min(min(lengths) // uniform, nstep)
-    if max(lengths) >= uniform and nstep and n == 0:
-        tree.log.add("length", where, f"it is regular with {uniform} rows, and a column has fewer")
-    elif tree.state.closed and len(set(lengths)) > 1 and tree.is_exact(f"{block.name}/{next(iter(block.columns))}"):
-        columns = ", ".join(f"{name} {length}" for name, length in zip(block.columns, lengths, strict=True))
-        tree.log.add("length", where, f"its columns have different lengths: {columns}")
+        return None
+    lengths = {}
+    for column in block.columns:
+        meta = tree.meta(f"{block.name}/{column}")
+        if meta is None or not meta.shape:
+            tree.array(f"{block.name}/{column}", block.columns[column].dtype.name, block.columns[column].trailing, 1)
+            return None
+        lengths[column] = meta.shape[0]
+    _check_lengths(tree, block.name, lengths)
+    n = min(min(lengths.values()) // uniform, nstep)
     return Updates(np.arange(n), np.arange(n + 1) * uniform)
 
 
-def _indexed(tree: Tree, name: str, nstep: int) -> Updates:
-    frames = read_index(tree, f"{name}/step_index", nstep)
+def _check_lengths(tree: Tree, name: str, lengths: dict[str, int]) -> None:
+    """The shortest column decides how many updates there are; where lengths are exact none is shorter than another."""
+    if len(set(lengths.values())) > 1 and all(tree.is_exact(f"{name}/{column}") for column in lengths):
+        columns = ", ".join(f"{column} {length}" for column, length in lengths.items())
+        tree.log.add("length", f"{ROOT}/{name}", f"its columns have different lengths: {columns}")
+
+
+def _indexed(tree: Tree, name: str, nstep: int) -> Updates | None:
+    path = f"{name}/step_index"
+    if tree.meta(path) is None:
+        return None if path in tree.broken else NONE
+    frames = read_index(tree, path, nstep)
     if frames is None or len(frames) == 0:
-        return NONE
+        return None if frames is None else NONE
     stored = tree.array(f"{name}/offset", "u64", (), len(frames) + 1)
     if stored is None or stored.rows < len(frames) + 1:
-        return NONE
+        return None
     offset = stored.read(0, len(frames) + 1)
     if stored.faults:
-        return NONE
+        return None
     falls = np.flatnonzero(offset[1:] < offset[:-1])
     if offset[0] != 0 or len(falls) or offset[-1] > 2**62:
         at = int(falls[0]) if len(falls) else 0
         message = f"entry 0 is {offset[0]}" if offset[0] else f"entry {at + 1} is {offset[at + 1]} after {offset[at]}"
-        tree.log.add("offset", stored.path, message, frame=int(frames[min(at, len(frames) - 1)]))
-        return NONE
+        tree.log.add("offset", stored.path, message, frame=int(frames[at]))
+        return None
     return Updates(frames, offset.astype(np.int64))
 
 
