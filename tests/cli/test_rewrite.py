@@ -12,6 +12,8 @@ import pytest
 
 import mrec as library
 from tests.cli.inside import Command, bytes_of, make
+from tests.golden import ROOT as GOLDEN
+from tests.golden import TRAJECTORIES
 
 
 @pytest.fixture
@@ -209,3 +211,44 @@ def test_cat_refuses_what_is_unlike(run: Command, tmp_path: Path) -> None:
         record.system = library.Frame({"atoms": {"mass": [1.0, 2.0]}})
     assert "another system" in run("cat", a, same, tmp_path / "out.mrec", code=1)
     assert sorted(os.listdir(tmp_path)) == ["a.mrec", "b.mrec", "c.mrec", "d.mrec"]
+
+
+# ---- records of other writers, and of writers that are not done --------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TRAJECTORIES)
+def test_goldens(run: Command, tmp_path: Path, name: str) -> None:
+    golden = GOLDEN / f"{name}.mrec"
+    with library.open(golden) as record:
+        schema = record.trajectory.schema
+    if any(block.targets or block.aligned_with for block in schema.blocks.values()):
+        assert "not supported yet" in run("convert", golden, tmp_path / "out.mrec", code=1)
+        return
+    run("convert", golden, tmp_path / "out.mrec")
+    assert frames(tmp_path / "out.mrec") == frames(golden)
+    assert bytes_of(tmp_path / "out.mrec", ("trajectory",)) == bytes_of(golden, ("trajectory",))
+
+
+def test_a_record_that_is_being_written(run: Command, tmp_path: Path) -> None:
+    schema = library.Schema().block("atoms", rows=2).column("x", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema) as writer:
+        for i in range(5):
+            writer.append(i, atoms={"x": [0.0, i]})
+        writer.flush()
+        run("convert", tmp_path / "a.mrec", tmp_path / "b.mrec")
+        writer.append(5, atoms={"x": [0.0, 5.0]})
+    assert frames(tmp_path / "b.mrec") == frames(tmp_path / "a.mrec")[:5]
+    assert not (tmp_path / "b.mrec/trajectory/.durable").exists()
+
+
+def test_one_that_is_damaged(run: Command, tmp_path: Path) -> None:
+    a = make(tmp_path / "a.mrec")
+    chunk = a / "trajectory/atoms/x/c/0"
+    content = bytearray(chunk.read_bytes())
+    content[-20] ^= 1
+    chunk.write_bytes(content)
+    for out in ("b.mrec", "out.xtc", "out.dcd"):
+        assert "trajectory/atoms/x" in run("convert", a, tmp_path / out, code=1)
+    run("export", a, tmp_path / "out.pdb", code=1)
+    run("cat", a, tmp_path / "b.mrec", code=1)
+    assert os.listdir(tmp_path) == ["a.mrec"]
