@@ -97,15 +97,19 @@ def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None
         raise InvalidValue(f"{root} is packed, and nothing is appended to a packed record; unpack it first")
     with lock_errors(root):
         lock = Lock(root)
-    sync_tree(root)
-    store = FilesystemStore(root)
-    state = _state(store)
-    state.schema.check_writable()
-    keep = _frames_kept(state, at, after)
-    writer = core_reopen(root, lock, state.schema, options, make_plan(state, store, state.nstep, False))
-    if keep < state.nstep:
-        lock = release(writer)
-        writer = core_reopen(root, lock, state.schema, options, make_plan(_state(store), store, keep, True))
+    try:
+        sync_tree(root)
+        store = FilesystemStore(root)
+        state = _state(store)
+        state.schema.check_writable()
+        keep = _frames_kept(state, at, after)
+        writer = core_reopen(root, lock, state.schema, options, make_plan(state, store, state.nstep, False))
+        if keep < state.nstep:
+            lock = release(writer)
+            writer = core_reopen(root, lock, state.schema, options, make_plan(_state(store), store, keep, True))
+    except BaseException:
+        lock.release()  # not when the exception's traceback goes, which a caller may keep
+        raise
     return writer, state.schema
 
 
@@ -150,7 +154,7 @@ def parse_position(position: Any) -> tuple[int, int | None]:
     """Frames, and the step of the last of them, of a `TrajectoryWriter.position`."""
     frames, sign, step = position.partition("@") if isinstance(position, str) else ("", "", "")
     try:
-        if sign and (int(frames) == 0) == (step == ""):
+        if sign and frames.isdecimal() and (int(frames) == 0) == (step == ""):
             return int(frames), int(step) if step else None
     except ValueError:
         pass
