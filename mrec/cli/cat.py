@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
         records = [stack.enter_context(mrec.open(path)) for path in arguments.inputs]
         made = stack.enter_context(new_record(arguments.output, arguments.overwrite))
         trajectories = [record.trajectory for record in records]
-        _check_alike(arguments.inputs, records)
+        notes = _check_alike(arguments.inputs, records)
         spans = cut_steps(arguments.inputs, [t.steps for t in trajectories], arguments.overlap)
         for trajectory in trajectories:
             largest_rows(trajectory)
@@ -61,7 +61,9 @@ def run(arguments: argparse.Namespace) -> None:
         carry(records[0].path, made, schema, schema)
     for path, trajectory, view in zip(arguments.inputs, trajectories, views, strict=True):
         if len(view) < len(trajectory):
-            note(f"{path}: {len(trajectory) - len(view)} frames overlap and were left out")
+            notes.append(f"{path}: {len(trajectory) - len(view)} frames overlap and were left out")
+    for text in notes:
+        note(text)
     print(f"{arguments.output}: {taken} frames of {len(views)} records, {human(disk_usage(arguments.output)[0])}")
 
 
@@ -70,9 +72,9 @@ def _frames(views: Sequence[Any]) -> Iterator[Frame]:
         yield from view
 
 
-def _check_alike(paths: Sequence[str], records: Sequence[Any]) -> None:
-    """MrecError when a record declares other columns, units or particles than the first."""
-    first = records[0]
+def _check_alike(paths: Sequence[str], records: Sequence[Any]) -> list[str]:
+    """MrecError when a record declares other columns, units or particles than the first; what is not taken of them."""
+    first, notes = records[0], []
     for path, other in zip(paths[1:], records[1:], strict=True):
         if other.trajectory.schema != first.trajectory.schema:
             raise MrecError(f"{path} declares other columns than {paths[0]}: {_difference(first, other)}")
@@ -86,7 +88,8 @@ def _check_alike(paths: Sequence[str], records: Sequence[Any]) -> None:
             raise MrecError(f"{path} has another system than {paths[0]}: its frames are not of the same particles")
         left = [name for name in other.sections if name not in ("meta", "system", "trajectory")]
         if left:
-            note(f"{path}: {', '.join(left)} is not taken; what is beside the trajectory is that of {paths[0]}")
+            notes.append(f"{path}: {', '.join(left)} is not taken; what is beside the frames is that of {paths[0]}")
+    return notes
 
 
 def _difference(first: Any, other: Any) -> str:

@@ -81,7 +81,7 @@ def _array(group: Group, name: str) -> Array:
 
 
 def _refuse_others(root: str, kept: Mapping[str, np.ndarray], chosen: Mapping[str, np.ndarray]) -> None:
-    """MrecError when a block names rows of one that is cut and is not followed: outside the system, or at second hand."""
+    """MrecError when rows that are cut are named from outside the system, or by a block that is not followed."""
     store = FilesystemStore(root)
     for section in store.names():
         for name in store.names(section) if section != "trajectory" else ():

@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "watch", help="follow a record that is being written",
-        description="Follow a record until its writer closes it: frames, frames per second, size, the last step, time and values.",
+        description="Follow a record until its writer closes it: frames, rate, size, and the last values.",
         epilog="On a terminal one line is kept up to date, otherwise each change is a line. Ctrl-C ends it.",
     )  # fmt: skip
     parser.add_argument("path", metavar="PATH", help="a record")

@@ -88,7 +88,7 @@ def format_of(path: str) -> Format:
     """The format of a file name. MrecError: it is none that is written."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
-        raise MrecError(f"{path}: a record is converted to {', '.join(FORMATS)}, or to another .mrec")
+        raise MrecError(f"{path}: a record is converted to {', '.join(FORMATS)} or .mrec; `mrec export` makes .extxyz")
     return FORMATS[ending]
 
 
