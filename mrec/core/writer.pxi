@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+cimport cython
 cimport numpy as _cnp
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -290,6 +291,7 @@ cdef class _FrameSlots:
         return 0
 
 
+@cython.no_gc_clear
 cdef class Writer:
     """A writer of the core. Made by `create` and `reopen` (mrec.trajectory.writer is the public face)."""
 
