@@ -133,6 +133,18 @@ mrec_status mrec_dir_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
     return sync_path(vfs, path, true, error);
 }
 
+mrec_status mrec_parent_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
+    char *parent = strdup(path);
+    if (!parent)
+        return mrec_fail_memory(error);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        *(slash == parent ? slash + 1 : slash) = '\0';
+    mrec_status status = mrec_dir_sync(vfs, slash ? parent : ".", error);
+    free(parent);
+    return status;
+}
+
 mrec_status mrec_file_load(mrec_vfs *vfs, const char *path, mrec_buffer *out, bool *found, mrec_error *error) {
     int fd = open_retrying(vfs, path, O_RDONLY);
     *found = fd >= 0;

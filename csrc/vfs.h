@@ -78,6 +78,7 @@ mrec_status mrec_file_remove(mrec_vfs *, const char *path, mrec_error *);
 
 mrec_status mrec_dir_make(mrec_vfs *, const char *path, mrec_error *); /* one that is there is no error */
 mrec_status mrec_dir_sync(mrec_vfs *, const char *path, mrec_error *);
+mrec_status mrec_parent_sync(mrec_vfs *, const char *path, mrec_error *); /* fsync of the directory it is in */
 mrec_status mrec_dir_list(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg, mrec_error *);
 
 /* Remove a file, or a directory and all below it, never following links. */
