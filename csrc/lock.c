@@ -55,13 +55,14 @@ mrec_status mrec_lock_take(mrec_vfs *vfs, const char *path, mrec_lock **out, mre
     if (!lock)
         return mrec_fail_memory(error);
     lock->vfs = vfs;
-    lock->fd = vfs->open(vfs, path, O_RDONLY | O_DIRECTORY);
+    MREC_RETRY(lock->fd, vfs->open(vfs, path, O_RDONLY | O_DIRECTORY));
     if (lock->fd < 0) {
         int err = -lock->fd;
         free(lock);
         return mrec_fail_errno(error, err, path, "cannot open");
     }
-    int result = vfs->lock(vfs, lock->fd);
+    int result;
+    MREC_RETRY(result, vfs->lock(vfs, lock->fd));
     bool without_locks = result == -ENOLCK || result == -ENOSYS || result == -EOPNOTSUPP;
     if (result < 0 && !without_locks) {
         vfs->close(vfs, lock->fd);
@@ -89,7 +90,9 @@ void mrec_lock_free(mrec_lock *lock) {
         }
     }
     pthread_mutex_unlock(&held_mutex);
-    if (lock->fd >= 0)
+    if (lock->fd >= 0) {
+        lock->vfs->unlock(lock->vfs, lock->fd); /* a child that was forked just now may not have closed its own yet */
         lock->vfs->close(lock->vfs, lock->fd);
+    }
     free(lock);
 }

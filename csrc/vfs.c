@@ -33,20 +33,15 @@ static char *temporary_name(const char *path) {
     return tmp;
 }
 
-/* A call that a signal interrupted before it did anything is made again. */
 static int open_retrying(mrec_vfs *vfs, const char *path, int flags) {
     int fd;
-    do
-        fd = vfs->open(vfs, path, flags);
-    while (fd == -EINTR);
+    MREC_RETRY(fd, vfs->open(vfs, path, flags));
     return fd;
 }
 
 static mrec_status sync_fd(mrec_vfs *vfs, int fd, const char *path, bool data_only, mrec_error *error) {
     int result;
-    do
-        result = vfs->sync(vfs, fd, data_only);
-    while (result == -EINTR);
+    MREC_RETRY(result, vfs->sync(vfs, fd, data_only));
     return result < 0 ? mrec_fail_errno(error, -result, path, "cannot sync") : MREC_OK;
 }
 
@@ -65,9 +60,8 @@ mrec_status mrec_file_read(mrec_vfs *vfs, int fd, const char *path, void *bytes,
                            mrec_error *error) {
     uint8_t *at = bytes;
     while (n > 0) {
-        ssize_t got = vfs->pread(vfs, fd, at, n, offset);
-        if (got == -EINTR)
-            continue;
+        ssize_t got;
+        MREC_RETRY(got, vfs->pread(vfs, fd, at, n, offset));
         if (got == -EBADMSG)
             return mrec_fail(error, MREC_E_CORRUPT, path, "what is stored fails the checksum of its storage");
         if (got < 0)
@@ -86,9 +80,8 @@ mrec_status mrec_file_write(mrec_vfs *vfs, int fd, const char *path, const void 
                             mrec_error *error) {
     const uint8_t *at = bytes;
     while (n > 0) {
-        ssize_t put = vfs->pwrite(vfs, fd, at, n, offset);
-        if (put == -EINTR)
-            continue;
+        ssize_t put;
+        MREC_RETRY(put, vfs->pwrite(vfs, fd, at, n, offset));
         if (put <= 0)
             return mrec_fail_errno(error, put == 0 ? EIO : (int)-put, path, "cannot write");
         at += put;
@@ -99,7 +92,8 @@ mrec_status mrec_file_write(mrec_vfs *vfs, int fd, const char *path, const void 
 }
 
 mrec_status mrec_file_size(mrec_vfs *vfs, int fd, const char *path, uint64_t *size, mrec_error *error) {
-    int64_t result = vfs->size(vfs, fd);
+    int64_t result;
+    MREC_RETRY(result, vfs->size(vfs, fd));
     if (result < 0)
         return mrec_fail_errno(error, (int)-result, path, "cannot tell the size of");
     *size = (uint64_t)result;
@@ -108,9 +102,7 @@ mrec_status mrec_file_size(mrec_vfs *vfs, int fd, const char *path, uint64_t *si
 
 mrec_status mrec_file_truncate(mrec_vfs *vfs, int fd, const char *path, uint64_t size, mrec_error *error) {
     int result;
-    do
-        result = vfs->truncate(vfs, fd, size);
-    while (result == -EINTR);
+    MREC_RETRY(result, vfs->truncate(vfs, fd, size));
     return result < 0 ? mrec_fail_errno(error, -result, path, "cannot cut") : MREC_OK;
 }
 
@@ -139,6 +131,18 @@ mrec_status mrec_path_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
 
 mrec_status mrec_dir_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
     return sync_path(vfs, path, true, error);
+}
+
+mrec_status mrec_parent_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
+    char *parent = strdup(path);
+    if (!parent)
+        return mrec_fail_memory(error);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        *(slash == parent ? slash + 1 : slash) = '\0';
+    mrec_status status = mrec_dir_sync(vfs, slash ? parent : ".", error);
+    free(parent);
+    return status;
 }
 
 mrec_status mrec_file_load(mrec_vfs *vfs, const char *path, mrec_buffer *out, bool *found, mrec_error *error) {
@@ -187,7 +191,8 @@ mrec_status mrec_file_replace(mrec_vfs *vfs, const char *path, const void *bytes
         return mrec_fail_memory(error);
     mrec_status status = write_whole(vfs, tmp, bytes, n, durable, error);
     if (status == MREC_OK) {
-        int result = vfs->rename(vfs, tmp, path);
+        int result;
+        MREC_RETRY(result, vfs->rename(vfs, tmp, path));
         if (result < 0)
             status = mrec_fail_errno(error, -result, path, "cannot rename to");
     }
@@ -198,17 +203,20 @@ mrec_status mrec_file_replace(mrec_vfs *vfs, const char *path, const void *bytes
 }
 
 mrec_status mrec_file_remove(mrec_vfs *vfs, const char *path, mrec_error *error) {
-    int result = vfs->unlink(vfs, path);
+    int result;
+    MREC_RETRY(result, vfs->unlink(vfs, path));
     return result < 0 && result != -ENOENT ? mrec_fail_errno(error, -result, path, "cannot remove") : MREC_OK;
 }
 
 mrec_status mrec_dir_make(mrec_vfs *vfs, const char *path, mrec_error *error) {
-    int result = vfs->mkdir(vfs, path);
+    int result;
+    MREC_RETRY(result, vfs->mkdir(vfs, path));
     return result < 0 && result != -EEXIST ? mrec_fail_errno(error, -result, path, "cannot create") : MREC_OK;
 }
 
 mrec_status mrec_dir_list(mrec_vfs *vfs, const char *path, mrec_vfs_visit visit, void *arg, mrec_error *error) {
-    int result = vfs->list(vfs, path, visit, arg);
+    int result;
+    MREC_RETRY(result, vfs->list(vfs, path, visit, arg));
     return result < 0 ? mrec_fail_errno(error, -result, path, "cannot list") : MREC_OK;
 }
 
@@ -254,12 +262,14 @@ static mrec_status walk(mrec_vfs *vfs, const char *path, tree_action action, mre
 static mrec_status remove_one(mrec_vfs *vfs, const char *path, bool is_directory, mrec_error *error) {
     if (!is_directory)
         return mrec_file_remove(vfs, path, error);
-    int result = vfs->rmdir(vfs, path);
+    int result;
+    MREC_RETRY(result, vfs->rmdir(vfs, path));
     return result < 0 && result != -ENOENT ? mrec_fail_errno(error, -result, path, "cannot remove") : MREC_OK;
 }
 
 mrec_status mrec_tree_remove(mrec_vfs *vfs, const char *path, mrec_error *error) {
-    int result = vfs->unlink(vfs, path);
+    int result;
+    MREC_RETRY(result, vfs->unlink(vfs, path));
     if (result == 0 || result == -ENOENT || result == -ENOTDIR)
         return MREC_OK;
     /* A directory: EISDIR on Linux, EPERM by POSIX. */

@@ -6,6 +6,7 @@
 
 #include "buffer.h"
 
+#include <errno.h>
 #include <sys/types.h>
 
 typedef struct mrec_vfs mrec_vfs;
@@ -31,7 +32,14 @@ struct mrec_vfs {
     int (*mkdir)(mrec_vfs *, const char *path);
     int (*list)(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg);
     int (*lock)(mrec_vfs *, int fd); /* flock exclusive, not waiting; -EWOULDBLOCK when held elsewhere */
+    int (*unlock)(mrec_vfs *, int fd);
 };
+
+/* Make a call, and again while a signal interrupted it before it did anything: MREC_RETRY(fd, vfs->open(...)). */
+#define MREC_RETRY(result, call)                                                                                       \
+    do                                                                                                                 \
+        (result) = (call);                                                                                             \
+    while ((result) == -EINTR)
 
 /* The operating system's. Never NULL, never freed. */
 mrec_vfs *mrec_vfs_posix(void);
@@ -70,6 +78,7 @@ mrec_status mrec_file_remove(mrec_vfs *, const char *path, mrec_error *);
 
 mrec_status mrec_dir_make(mrec_vfs *, const char *path, mrec_error *); /* one that is there is no error */
 mrec_status mrec_dir_sync(mrec_vfs *, const char *path, mrec_error *);
+mrec_status mrec_parent_sync(mrec_vfs *, const char *path, mrec_error *); /* fsync of the directory it is in */
 mrec_status mrec_dir_list(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg, mrec_error *);
 
 /* Remove a file, or a directory and all below it, never following links. */

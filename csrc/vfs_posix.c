@@ -122,6 +122,11 @@ static int px_lock(mrec_vfs *vfs, int fd) {
     return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 }
 
+static int px_unlock(mrec_vfs *vfs, int fd) {
+    (void)vfs;
+    return flock(fd, LOCK_UN) < 0 ? -errno : 0;
+}
+
 mrec_vfs *mrec_vfs_posix(void) {
     static mrec_vfs posix = {
         .open = px_open,
@@ -140,6 +145,7 @@ mrec_vfs *mrec_vfs_posix(void) {
         .mkdir = px_mkdir,
         .list = px_list,
         .lock = px_lock,
+        .unlock = px_unlock,
     };
     return &posix;
 }

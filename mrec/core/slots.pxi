@@ -91,8 +91,6 @@ cdef extern from "mrec.h" nogil:
         pass
 
     void mrec_options_init(mrec_options *options)
-    mrec_status mrec_create(const char *path, const mrec_schema *schema, const mrec_options *options,
-                            mrec_writer **writer, mrec_error *error)
     mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error)
     mrec_status mrec_flush(mrec_writer *writer, bint durable, mrec_error *error)
     mrec_status mrec_close(mrec_writer *writer, mrec_error *error)
@@ -102,6 +100,10 @@ cdef extern from "mrec.h" nogil:
     uint64_t mrec_ndurable(const mrec_writer *writer)
     bint mrec_last_step(const mrec_writer *writer, int64_t *step)
     bint mrec_has_times(const mrec_writer *writer)
+
+cdef extern from "writer.h" nogil:
+    mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, const mrec_options *, mrec_writer **,
+                               mrec_error *)
 
 
 cdef class _Memory:

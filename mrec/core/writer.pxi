@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
+cimport cython
+
+
+@cython.no_gc_clear
 cdef class Writer:
     """A writer of the core. Made by `create` and `reopen` (mrec.trajectory.writer is the public face)."""
 
     cdef mrec_writer *writer
+    cdef FaultFiles files  # outlives the writer
     cdef _FrameSlots slots
     cdef _PlainFrame plain
     cdef bint inside
@@ -17,8 +22,10 @@ cdef class Writer:
         cdef mrec_error error
         _fill_options(&filled, options, memory)
         cdef const char *where = memory.text(path)
+        cdef mrec_vfs *vfs = vfs_in_use()
+        self.files = _files
         with nogil:
-            check(mrec_create(where, &declaration.schema, &filled, &self.writer, &error), &error)
+            check(mrec_create_on(vfs, where, &declaration.schema, &filled, &self.writer, &error), &error)
         self._prepare(schema)
         return self
 
@@ -160,4 +167,4 @@ cdef tuple _frame_step(data, rows, frames):
     if isinstance(data, _np.ndarray):
         return data.strides[0], 0, rows
     text, offsets = data
-    return 0, (len(offsets) - 1) // frames, rows
+    return 0, (len(offsets) - 1) // max(frames, 1), rows

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from mrec._core import boot_id
 from mrec.errors import CorruptData, NotARecord, SchemaError, UnsupportedVersion
 from mrec.trajectory.schema import Schema
 from mrec.zarr.codecs import is_int
@@ -122,7 +122,7 @@ def read_standing(store: Store) -> Standing | None:
 def _parse_marker(raw: bytes | None, durable: Durable | None, store: Store) -> dict[str, Any] | None:
     """The marker's attributes. None: it is not there, or a power loss left a name without the bytes."""
     where = store.path(MARKER)
-    foreign_boot = durable is not None and durable.boot_id != boot_id()
+    foreign_boot = durable is not None and not _is_this_boot(durable)
     if raw is None:
         if durable is not None and not foreign_boot:
             raise NotARecord(f"{where} is not there: the record is still being created, or its creation failed")
@@ -144,17 +144,14 @@ def _marker_stands(marker: dict[str, Any], durable: Durable) -> bool:
     nstep = marker.get("nstep", 0)
     if durable.nstep > nstep:
         return False
-    if durable.boot_id == boot_id():
+    if _is_this_boot(durable):
         return True
     return bool(nstep > durable.nstep and nstep != marker.get("mrec_nstep"))
 
 
-def boot_id() -> str:
-    """The kernel's identity of this boot; "" where the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+def _is_this_boot(durable: Durable) -> bool:
+    """Whether the machine surely runs since the durable file was written; no identity is none to trust."""
+    return durable.boot_id != "" and durable.boot_id == boot_id()
 
 
 def parse_durable(raw: bytes, where: str) -> Durable:

@@ -210,8 +210,10 @@ REFUSED = {
     "a target that is not there": lambda p: document(p, "system/atoms", targets={"mol_id": "molecules"}),
     "a target in the trajectory": lambda p: document(p, "system/atoms", targets={"mol_id": "/trajectory/atoms"}),
     "a target of too few rows": lambda p: (
-        (shutil.copytree(p / "system/atoms", p / "system/few")
-        and document(p, "system/few", count=300, targets={"mol_id": "tiny"}))
+        (
+            shutil.copytree(p / "system/atoms", p / "system/few")
+            and document(p, "system/few", count=300, targets={"mol_id": "tiny"})
+        )
         or (p / "system/tiny").mkdir()
         or array_new(p / "system/tiny")
     ),
