@@ -49,7 +49,7 @@ def test_a_full_disk_with_room_made_goes_on(tmp_path: Path) -> None:
             for i in range(1, 4):
                 writer.append(COLUMN.frame((0, i)))
     frames = tuple((0, i) for i in range(4))
-    check(path, COLUMN, (Point(frames, 4, 4),) * 2, "published")
+    check(path, COLUMN, (Point(frames, 4, 4),), "published")
 
 
 def test_a_failed_with_block_tells_of_both(tmp_path: Path) -> None:
