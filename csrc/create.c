@@ -10,26 +10,38 @@
 /* ---- the place ---- */
 
 typedef struct content {
-    bool any, zarr;
+    bool any, zarr, section, other;
 } content;
+
+static bool is_section(const char *name) {
+    static const char *const sections[] = {"trajectory", "frame", "system", "forcefield", "status"};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (strcmp(name, sections[i]) == 0)
+            return true;
+    return false;
+}
 
 static int look(void *arg, const char *name, bool is_directory) {
     content *c = arg;
-    c->any = c->any || strcmp(name, ".zarr.json.tmp") != 0;
-    c->zarr = c->zarr || (!is_directory && strcmp(name, "zarr.json") == 0);
+    c->any = true;
+    if (!is_directory && strcmp(name, "zarr.json") == 0)
+        c->zarr = true;
+    else if (is_directory && is_section(name))
+        c->section = true;
+    else if (strcmp(name, is_directory ? "meta" : ".zarr.json.tmp") != 0)
+        c->other = true;
     return 0;
 }
 
-/* Only a Zarr hierarchy, an empty directory, or what a creation left that was killed at its first file, is ever removed
- * for overwrite. */
+/* Only a record, the beginning of one that a creation left, or an empty directory, is ever removed for overwrite. */
 static mrec_status check_replaceable(mrec_vfs *vfs, const char *path, const mrec_options *options, mrec_error *error) {
-    content c = {false, false};
+    content c = {.any = false};
     mrec_error local;
     if (!options->overwrite)
         return mrec_fail(error, MREC_E_EXISTS, path,
                          "there is something at this path already; pass overwrite=True to "
                          "replace it, or open it to append");
-    if (mrec_dir_list(vfs, path, look, &c, &local) != MREC_OK || (c.any && !c.zarr))
+    if (mrec_dir_list(vfs, path, look, &c, &local) != MREC_OK || (c.any && !(c.zarr && (c.section || !c.other))))
         return mrec_fail(error, MREC_E_EXISTS, path,
                          "what is there is no record, so it is not replaced; remove it first");
     return MREC_OK;

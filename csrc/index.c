@@ -21,8 +21,10 @@ static bool checksum_holds(const uint8_t *raw, size_t n) {
     return mrec_crc32c(0, raw, n - 4) == mrec_load_u32(raw + n - 4);
 }
 
-static uint64_t load_big(const uint8_t *b) {
+static uint64_t load_number(const mrec_index_form *form, const uint8_t *b) {
     uint64_t v = 0;
+    if (!form->big)
+        return mrec_load_u64(b);
     for (int i = 0; i < 8; i++)
         v = v << 8 | b[i];
     return v;
@@ -53,7 +55,7 @@ mrec_status mrec_index_read(mrec_vfs *vfs, int fd, const char *path, uint64_t si
     parsed *p = (parsed *)(void *)index->data;
     p->torn = torn;
     for (size_t i = 0; i < nnumbers; i++)
-        p->numbers[i] = form->big ? load_big(raw->data + 8 * i) : mrec_load_u64(raw->data + 8 * i);
+        p->numbers[i] = load_number(form, raw->data + 8 * i);
     *out = index;
     return MREC_OK;
 }
@@ -61,6 +63,19 @@ mrec_status mrec_index_read(mrec_vfs *vfs, int fd, const char *path, uint64_t si
 mrec_entry mrec_index_entry(const mrec_item *index, uint64_t chunk) {
     const parsed *p = (const parsed *)(const void *)index->data;
     return (mrec_entry){p->numbers[2 * chunk], p->numbers[2 * chunk + 1], p->torn != 0};
+}
+
+mrec_status mrec_index_still(mrec_vfs *vfs, int fd, const char *path, uint64_t size, const mrec_index_form *form,
+                             uint64_t chunk, const mrec_entry *entry, bool *still, mrec_error *error) {
+    uint8_t raw[16];
+    uint64_t bytes;
+    *still = mrec_index_bytes(form, &bytes) && bytes <= size;
+    if (!*still)
+        return MREC_OK;
+    uint64_t offset = (form->at_end ? size - bytes : 0) + 16 * chunk;
+    MREC_TRY(mrec_file_read(vfs, fd, path, raw, sizeof raw, offset, error));
+    *still = load_number(form, raw) == entry->offset && load_number(form, raw + 8) == entry->nbytes;
+    return MREC_OK;
 }
 
 bool mrec_entry_valid(const mrec_entry *entry, const mrec_index_form *form, uint64_t size) {

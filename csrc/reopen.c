@@ -99,6 +99,10 @@ static mrec_status land(void *arg, mrec_node node, mrec_error *error) {
     return mrec_array_sync(node.array, error);
 }
 
+static mrec_status make_directory(void *arg, mrec_node node, mrec_error *error) {
+    return node.group && !node.group->doc.on_disk ? mrec_dir_make(arg, node.group->doc.dir, error) : MREC_OK;
+}
+
 static mrec_status trim(void *arg, mrec_node node, mrec_error *error) {
     (void)arg;
     return node.array ? mrec_array_trim(node.array, error) : MREC_OK;
@@ -136,8 +140,9 @@ static mrec_status restore(mrec_sequence *seq, const mrec_standing *standing, mr
 static mrec_status settle(mrec_sequence *seq, const mrec_standing *standing, mrec_error *error) {
     if (standing->marker_text)
         MREC_TRY(restore(seq, standing, error));
+    MREC_TRY(mrec_sequence_visit(seq, make_directory, seq->store.files.vfs, error));
     MREC_TRY(mrec_sequence_visit(seq, land, NULL, error)); /* masks that another program did not write */
-    MREC_TRY(mrec_commit_durable_file(seq, true, error)); /* (c) */
+    MREC_TRY(mrec_commit_durable_file(seq, true, error));  /* (c) */
     if (standing->truncate || !standing->marker_text)
         MREC_TRY(mrec_commit_marker(seq, true, true, error));
     MREC_TRY(mrec_commit_documents(seq, true, error)); /* (d) */

@@ -62,6 +62,8 @@ mrec_status mrec_file_read(mrec_vfs *vfs, int fd, const char *path, void *bytes,
     while (n > 0) {
         ssize_t got;
         MREC_RETRY(got, vfs->pread(vfs, fd, at, n, offset));
+        if (got == -EBADMSG)
+            return mrec_fail(error, MREC_E_CORRUPT, path, "what is stored fails the checksum of its storage");
         if (got < 0)
             return mrec_fail_errno(error, (int)-got, path, "cannot read");
         if (got == 0)
@@ -106,6 +108,11 @@ mrec_status mrec_file_truncate(mrec_vfs *vfs, int fd, const char *path, uint64_t
 
 mrec_status mrec_file_sync(mrec_vfs *vfs, int fd, const char *path, mrec_error *error) {
     return sync_fd(vfs, fd, path, true, error);
+}
+
+void mrec_file_write_back(mrec_vfs *vfs, int fd, uint64_t offset, uint64_t n) {
+    if (vfs->write_back)
+        vfs->write_back(vfs, fd, offset, n);
 }
 
 /* Open, sync, close: whatever was written through any descriptor of the file. */

@@ -24,12 +24,15 @@ struct mrec_vfs {
     int64_t (*size)(mrec_vfs *, int fd);
     int (*truncate)(mrec_vfs *, int fd, uint64_t size);
     int (*sync)(mrec_vfs *, int fd, bool data_only); /* fdatasync or fsync; the full one on macOS */
+    /* Begin to write a range to the device, not waiting. NULL where the system has no such call. */
+    int (*write_back)(mrec_vfs *, int fd, uint64_t offset, uint64_t n);
     int (*rename)(mrec_vfs *, const char *from, const char *to);
     int (*unlink)(mrec_vfs *, const char *path);
     int (*rmdir)(mrec_vfs *, const char *path);
     int (*mkdir)(mrec_vfs *, const char *path);
     int (*list)(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg);
     int (*lock)(mrec_vfs *, int fd); /* flock exclusive, not waiting; -EWOULDBLOCK when held elsewhere */
+    int (*unlock)(mrec_vfs *, int fd);
 };
 
 /* Make a call, and again while a signal interrupted it before it did anything: MREC_RETRY(fd, vfs->open(...)). */
@@ -47,13 +50,16 @@ mrec_status mrec_file_open(mrec_vfs *, const char *path, bool write, int *fd, mr
 /* Close, reporting an error that only shows there. */
 mrec_status mrec_file_close(mrec_vfs *, int fd, const char *path, mrec_error *);
 
-/* Exactly n bytes. A file that ends before: CORRUPT. */
+/* Exactly n bytes. A file that ends before, or whose storage found its own checksum wrong (EBADMSG): CORRUPT. */
 mrec_status mrec_file_read(mrec_vfs *, int fd, const char *path, void *bytes, size_t n, uint64_t offset, mrec_error *);
 mrec_status mrec_file_write(mrec_vfs *, int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
                             mrec_error *);
 mrec_status mrec_file_size(mrec_vfs *, int fd, const char *path, uint64_t *size, mrec_error *);
 mrec_status mrec_file_truncate(mrec_vfs *, int fd, const char *path, uint64_t size, mrec_error *);
 mrec_status mrec_file_sync(mrec_vfs *, int fd, const char *path, mrec_error *);
+
+/* Advice: this range will be synced soon, so let the device begin. Promises nothing, and so can not fail. */
+void mrec_file_write_back(mrec_vfs *, int fd, uint64_t offset, uint64_t n);
 
 /* fdatasync of a file that is not open here. */
 mrec_status mrec_path_sync(mrec_vfs *, const char *path, mrec_error *);

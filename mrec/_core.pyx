@@ -4,7 +4,10 @@
 
 include "core/status.pxi"
 include "core/kernels.pxi"
+include "core/archive.pxi"
 include "core/reader.pxi"
 include "core/faults.pxi"
+include "core/slots.pxi"
+include "core/plain.pxi"
 include "core/writer.pxi"
 include "core/reopen.pxi"

@@ -18,6 +18,8 @@ void test_shuffle(void);
 void test_quantize(void);
 void test_codec(void);
 void test_damage(void);
+void test_strided(void);
+void test_reader(void);
 
 /* xorshift64: the same bytes on every machine. */
 static inline uint64_t random_u64(uint64_t *state) {

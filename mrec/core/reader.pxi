@@ -1,19 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+cimport cython
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.string cimport memcpy, memset
 
-import os as _os
-
-
-
-cdef extern from "lock.h" nogil:
-    unsigned mrec_fork_count()
 
 cdef extern from "reader.h" nogil:
-    ctypedef struct mrec_vfs:
-        pass
-
     ctypedef struct mrec_cache:
         pass
 
@@ -49,7 +41,6 @@ cdef extern from "reader.h" nogil:
         uint32_t tail_crc32c
         mrec_cache *cache
 
-    mrec_vfs *mrec_vfs_posix()
     mrec_status mrec_cache_new(mrec_vfs *, size_t, size_t, mrec_cache **, mrec_error *)
     void mrec_cache_free(mrec_cache *)
     mrec_status mrec_source_open(mrec_vfs *, const mrec_array_spec *, mrec_source **, mrec_error *)
@@ -59,22 +50,31 @@ cdef extern from "reader.h" nogil:
     mrec_status mrec_source_read_strings(mrec_source *, uint64_t, uint64_t, mrec_buffer *, mrec_buffer *, mrec_error *)
 
 
+@cython.no_gc_clear  # its files are closed through the archive
 cdef class Cache:
-    """Open files (at most `files`), parsed indexes and decoded chunks (at most `nbytes`) of the arrays of one store."""
+    """Open files (at most `files`), parsed indexes and decoded chunks (at most `nbytes`) of the arrays of one store.
+
+    The files are the entries of `archive`, or without one those of the operating system.
+    """
 
     cdef mrec_cache *cache
+    cdef Archive archive
     cdef unsigned forks
     cdef size_t files, nbytes
 
-    def __init__(self, size_t files=0, size_t nbytes=0):
+    def __init__(self, size_t files=0, size_t nbytes=0, Archive archive=None):
+        self.archive = archive
         self.files = files
         self.nbytes = nbytes
         self.make()
 
+    cdef mrec_vfs *vfs(self) noexcept:
+        return mrec_vfs_posix() if self.archive is None else mrec_archive_vfs(self.archive.archive)
+
     cdef int make(self) except -1:
         cdef mrec_error error
         cdef mrec_cache *made = NULL
-        check(mrec_cache_new(mrec_vfs_posix(), self.files, self.nbytes, &made, &error), &error)
+        check(mrec_cache_new(self.vfs(), self.files, self.nbytes, &made, &error), &error)
         self.cache = made
         self.forks = mrec_fork_count()
         return 0
@@ -85,6 +85,7 @@ cdef class Cache:
             mrec_cache_free(self.cache)
 
 
+@cython.no_gc_clear  # it lets go of what it has in the cache
 cdef class Source:
     """One array of a directory, for reading.
 
@@ -156,7 +157,7 @@ cdef class Source:
         tail = self.spec["tail"] or (0, 0, 0, 0, 0)
         c.tail_shard, c.tail_chunk, c.tail_offset, c.tail_nbytes, c.tail_crc32c = tail
         c.cache = self.cache.cache
-        check(mrec_source_open(mrec_vfs_posix(), &c, &made, &error), &error)
+        check(mrec_source_open(self.cache.vfs(), &c, &made, &error), &error)
         self.source = made
         self.forks = mrec_fork_count()
         return 0

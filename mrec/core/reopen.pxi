@@ -249,8 +249,7 @@ def reopen(path, Lock lock not None, schema, dict options not None, plan):
     with nogil:
         check(mrec_reopen(vfs, where, taken, &declaration.schema, &filled, &state.standing, &self.writer,
                           &error), &error)
-    self.schema = schema
-    self.slots = _FrameSlots(schema)
+    self._prepare(schema)
     return self
 
 

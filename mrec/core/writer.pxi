@@ -1,294 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 cimport cython
-cimport numpy as _cnp
-from libc.stdlib cimport calloc, free
-from libc.string cimport memset
-
-from mrec.errors import WriterBusy as _WriterBusy
-
-_cnp.import_array()
-
-
-cdef extern from "mrec.h" nogil:
-    ctypedef enum mrec_compression:
-        pass
-
-    ctypedef struct mrec_column:
-        const char *name
-        mrec_dtype dtype
-        size_t ntrailing
-        const uint64_t *trailing
-        double precision
-        bint nullable
-
-    ctypedef struct mrec_block:
-        const char *name
-        size_t ncolumns
-        const mrec_column *columns
-        uint64_t rows
-        size_t nstructural
-        const uint64_t *structural
-
-    ctypedef struct mrec_value:
-        const char *name
-        mrec_dtype dtype
-        uint32_t width
-        bint json
-        const char *fill_json
-        const void *fill
-        size_t fill_size
-
-    ctypedef struct mrec_schema:
-        size_t nblocks
-        const mrec_block *blocks
-        size_t nvalues
-        const mrec_value *values
-
-    ctypedef struct mrec_options:
-        mrec_compression compression
-        int level
-        uint64_t frames_per_chunk
-        uint64_t chunks_per_shard
-        uint64_t flush_frames
-        uint64_t flush_bytes
-        double flush_seconds
-        double durable_seconds
-        bint no_durable
-        bint overwrite
-        const char *meta_json
-
-    ctypedef struct mrec_column_data:
-        const void *data
-        ptrdiff_t stride
-        bint f32
-        const uint64_t *offsets
-        const uint8_t *valid
-
-    ctypedef struct mrec_block_data:
-        bint present
-        uint64_t rows
-        const mrec_column_data *columns
-
-    ctypedef struct mrec_cell:
-        bint defined
-        double vectors[9]
-        double origin[3]
-        uint8_t periodic[3]
-
-    ctypedef struct mrec_value_data:
-        const void *data
-        size_t size
-
-    ctypedef struct mrec_frame:
-        int64_t step
-        bint has_time
-        double time
-        const mrec_cell *cell
-        const mrec_block_data *blocks
-        const mrec_value_data *values
-
-    ctypedef struct mrec_writer:
-        pass
-
-    void mrec_options_init(mrec_options *options)
-    mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error)
-    mrec_status mrec_flush(mrec_writer *writer, bint durable, mrec_error *error)
-    mrec_status mrec_close(mrec_writer *writer, mrec_error *error)
-    void mrec_free(mrec_writer *writer)
-    uint64_t mrec_nframes(const mrec_writer *writer)
-    uint64_t mrec_npublished(const mrec_writer *writer)
-    uint64_t mrec_ndurable(const mrec_writer *writer)
-    bint mrec_last_step(const mrec_writer *writer, int64_t *step)
-    bint mrec_has_times(const mrec_writer *writer)
-
-cdef extern from "writer.h" nogil:
-    mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, const mrec_options *, mrec_writer **,
-                               mrec_error *)
-
-
-cdef class _Memory:
-    """C memory, zeroed, that lives as long as this object; and Python objects that C points into."""
-
-    cdef list blocks
-    cdef list kept
-
-    def __cinit__(self):
-        self.blocks = []
-        self.kept = []
-
-    cdef void *take(self, size_t n, size_t size) except NULL:
-        cdef void *memory = calloc(n + 1, size)
-        if memory == NULL:
-            raise MemoryError()
-        self.blocks.append(<size_t>memory)
-        return memory
-
-    cdef const char *text(self, value) except NULL:
-        cdef bytes encoded = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
-        self.kept.append(encoded)
-        return encoded
-
-    cdef const uint64_t *axes(self, lengths) except NULL:
-        cdef uint64_t *out = <uint64_t *>self.take(len(lengths), sizeof(uint64_t))
-        cdef Py_ssize_t i
-        for i in range(len(lengths)):
-            out[i] = lengths[i]
-        return out
-
-    def __dealloc__(self):
-        for block in self.blocks:
-            free(<void *><size_t>block)
-
-
-cdef class _Declaration:
-    """A Schema (mrec/trajectory/schema.py) as the core takes it."""
-
-    cdef _Memory memory
-    cdef mrec_schema schema
-
-    def __cinit__(self, schema):
-        from mrec.trajectory.coerce import fill_bytes
-
-        self.memory = _Memory()
-        cdef mrec_block *blocks = <mrec_block *>self.memory.take(len(schema.blocks), sizeof(mrec_block))
-        cdef mrec_value *values = <mrec_value *>self.memory.take(len(schema.values), sizeof(mrec_value))
-        self.schema.nblocks = len(schema.blocks)
-        self.schema.blocks = blocks
-        self.schema.nvalues = len(schema.values)
-        self.schema.values = values
-        for i, block in enumerate(schema.blocks.values()):
-            self._fill_block(&blocks[i], block)
-        for i, value in enumerate(schema.values.values()):
-            values[i].name = self.memory.text(value.name)
-            values[i].dtype = <mrec_dtype><int>value.tag.dtype.code
-            values[i].width = value.tag.width
-            values[i].json = value.tag.json
-            if value.has_fill:
-                fill = fill_bytes(value)
-                values[i].fill_json = self.memory.text(value.fill_json)
-                values[i].fill = self.memory.text(fill)
-                values[i].fill_size = len(fill)
-
-    cdef int _fill_block(self, mrec_block *out, block) except -1:
-        cdef mrec_column *columns = <mrec_column *>self.memory.take(len(block.columns), sizeof(mrec_column))
-        out.name = self.memory.text(block.name)
-        out.ncolumns = len(block.columns)
-        out.columns = columns
-        out.rows = block.rows
-        shape = block.structural_shape or ()
-        out.nstructural = len(shape)
-        out.structural = self.memory.axes(shape)
-        for i, column in enumerate(block.columns.values()):
-            columns[i].name = self.memory.text(column.name)
-            columns[i].dtype = <mrec_dtype><int>column.dtype.code
-            columns[i].ntrailing = len(column.trailing)
-            columns[i].trailing = self.memory.axes(column.trailing)
-            columns[i].precision = column.precision or 0.0
-            columns[i].nullable = column.nullable
-        return 0
-
-
-cdef int _fill_options(mrec_options *out, dict options, _Memory memory) except -1:
-    mrec_options_init(out)
-    out.compression = <mrec_compression><int>options.get("compression", 0)
-    out.level = options.get("level", 0)
-    out.frames_per_chunk = options.get("frames_per_chunk", 0)
-    out.chunks_per_shard = options.get("chunks_per_shard", 0)
-    out.flush_frames = options.get("flush_frames", 0)
-    out.flush_bytes = options.get("flush_bytes", 0)
-    out.flush_seconds = options.get("flush_seconds", 0.0)
-    out.durable_seconds = options.get("durable_seconds", 0.0)
-    out.no_durable = options.get("no_durable", False)
-    out.overwrite = options.get("overwrite", False)
-    if options.get("meta_json") is not None:
-        out.meta_json = memory.text(options["meta_json"])
-    return 0
-
-
-cdef class _FrameSlots:
-    """One mrec_frame with room for every block, column and value of a schema, filled anew for each frame.
-
-    It points into the arrays it was filled from: those must outlive its use.
-    """
-
-    cdef _Memory memory
-    cdef mrec_frame frame
-    cdef mrec_cell cell
-    cdef mrec_block_data *blocks
-    cdef mrec_column_data *columns  # of all blocks, one after another
-    cdef mrec_value_data *values
-    cdef Py_ssize_t nblocks, nvalues
-
-    def __cinit__(self, schema):
-        self.memory = _Memory()
-        counts = [len(block.columns) for block in schema.blocks.values()]
-        self.nblocks = len(counts)
-        self.nvalues = len(schema.values)
-        self.blocks = <mrec_block_data *>self.memory.take(self.nblocks, sizeof(mrec_block_data))
-        self.columns = <mrec_column_data *>self.memory.take(sum(counts), sizeof(mrec_column_data))
-        self.values = <mrec_value_data *>self.memory.take(self.nvalues, sizeof(mrec_value_data))
-        cdef mrec_column_data *at = self.columns
-        for i, n in enumerate(counts):
-            self.blocks[i].columns = at
-            at += <Py_ssize_t>n
-        self.frame.blocks = self.blocks
-        self.frame.values = self.values
-
-    cdef int fill(self, step, time, box, list blocks, list values, int lead) except -1:
-        """blocks: None or (rows, columns) for each block of the schema; values: bytes, arrays, Text or None."""
-        cdef Py_ssize_t i, k
-        cdef mrec_column_data *at = self.columns
-        self.frame.step = step
-        self.frame.has_time = time is not None
-        self.frame.time = 0.0 if time is None else time
-        self.frame.cell = NULL
-        if box is not None:
-            self._fill_cell(box)
-        for i in range(self.nblocks):
-            block = blocks[i]
-            at = <mrec_column_data *>self.blocks[i].columns
-            self.blocks[i].present = block is not None
-            if block is None:
-                continue
-            rows, columns = <tuple>block
-            self.blocks[i].rows = rows
-            k = 0
-            for data, valid in <list>columns:
-                self._fill_column(&at[k], data, valid, lead)
-                k += 1
-        for i in range(self.nvalues):
-            value = values[i]
-            self.values[i].data = NULL if value is None else <const char *><bytes>value
-            self.values[i].size = 0 if value is None else len(<bytes>value)
-        return 0
-
-    cdef int _fill_column(self, mrec_column_data *out, data, valid, int lead) except -1:
-        out.f32 = False
-        out.offsets = NULL
-        out.valid = NULL if valid is None else <const uint8_t *>_cnp.PyArray_DATA(<_cnp.ndarray>valid)
-        if isinstance(data, _cnp.ndarray):
-            out.data = _cnp.PyArray_DATA(<_cnp.ndarray>data)
-            out.stride = _cnp.PyArray_STRIDE(<_cnp.ndarray>data, lead - 1)
-            out.f32 = _cnp.PyArray_TYPE(<_cnp.ndarray>data) == _cnp.NPY_FLOAT32
-        else:
-            text, offsets = data
-            out.data = <const char *><bytes>text
-            out.stride = 0
-            out.offsets = <const uint64_t *>_cnp.PyArray_DATA(<_cnp.ndarray>offsets)
-        return 0
-
-    cdef int _fill_cell(self, box) except -1:
-        cdef _cnp.ndarray vectors = _np.ascontiguousarray(box.vectors, _np.float64)
-        cdef _cnp.ndarray origin = _np.ascontiguousarray(box.origin, _np.float64)
-        cdef _cnp.ndarray periodic = _np.ascontiguousarray(box.periodic, _np.uint8)
-        if vectors.size != 9 or origin.size != 3 or periodic.size != 3:
-            raise ValueError("a cell has nine vector components, three of the origin, three flags")
-        self.cell.defined = box.defined
-        memcpy(self.cell.vectors, _cnp.PyArray_DATA(vectors), sizeof(self.cell.vectors))
-        memcpy(self.cell.origin, _cnp.PyArray_DATA(origin), sizeof(self.cell.origin))
-        memcpy(self.cell.periodic, _cnp.PyArray_DATA(periodic), sizeof(self.cell.periodic))
-        self.frame.cell = &self.cell
-        return 0
 
 
 @cython.no_gc_clear
@@ -298,8 +9,8 @@ cdef class Writer:
     cdef mrec_writer *writer
     cdef FaultFiles files  # outlives the writer
     cdef _FrameSlots slots
+    cdef _PlainFrame plain
     cdef bint inside
-    cdef object schema
 
     @staticmethod
     def create(path, schema, dict options not None):
@@ -315,9 +26,13 @@ cdef class Writer:
         self.files = _files
         with nogil:
             check(mrec_create_on(vfs, where, &declaration.schema, &filled, &self.writer, &error), &error)
-        self.schema = schema
-        self.slots = _FrameSlots(schema)
+        self._prepare(schema)
         return self
+
+    cdef int _prepare(self, schema) except -1:
+        self.slots = _FrameSlots(schema)
+        self.plain = _PlainFrame(schema)
+        return 0
 
     def __dealloc__(self):
         mrec_free(self.writer)
@@ -338,6 +53,29 @@ cdef class Writer:
                 check(mrec_append(self.writer, &self.slots.frame, &error), &error)
         finally:
             self.inside = False
+
+    def append_plain(self, step, time, box, dict named not None) -> bool:
+        """The same for a frame whose arrays need no conversion; False, and nothing done, for another.
+
+        box: a Box or None; named: blocks (dicts) and per-step values together.
+        """
+        cdef mrec_error error
+        cdef int overflow
+        cdef int64_t number
+        if type(step) is not int or not (time is None or PyFloat_CheckExact(time)):
+            return False
+        number = PyLong_AsLongLongAndOverflow(step, &overflow)
+        if overflow:
+            return False
+        self._enter()
+        try:
+            if not self.plain.fill(number, time, box, named):
+                return False
+            with nogil:
+                check(mrec_append(self.writer, &self.plain.slots.frame, &error), &error)
+        finally:
+            self.inside = False
+        return True
 
     def append_many(self, const int64_t[::1] steps not None, times, boxes, list blocks not None, list values not None):
         """Many frames, checked by the caller, so that only I/O can fail in the middle.
@@ -429,4 +167,4 @@ cdef tuple _frame_step(data, rows, frames):
     if isinstance(data, _np.ndarray):
         return data.strides[0], 0, rows
     text, offsets = data
-    return 0, (len(offsets) - 1) // frames, rows
+    return 0, (len(offsets) - 1) // max(frames, 1), rows

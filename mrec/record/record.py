@@ -9,13 +9,21 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any
 
-from mrec.errors import ClosedError, NotARecord, RecordNotFound, UnknownName, UnsupportedVersion
+from mrec.errors import (
+    ClosedError,
+    CorruptData,
+    InvalidValue,
+    NotARecord,
+    RecordNotFound,
+    UnknownName,
+    UnsupportedVersion,
+)
 from mrec.frame import Frame
 from mrec.record import sections
 from mrec.trajectory.reader import Trajectory
 from mrec.zarr.group import Group
 from mrec.zarr.metadata import parse_group
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store, open_store
 
 #: A record holds at least one of these.
 KINDS = ("frame", "system", "trajectory", "forcefield", "status")
@@ -23,9 +31,9 @@ VERSIONS = (1, 2)
 
 
 def open(path: str | os.PathLike[str]) -> Record:
-    """Open the record at `path` (a directory `<stem>.mrec`) for reading.
+    """Open the record at `path` (a directory `<stem>.mrec`, or a packed one, `<stem>.mrec.zip`) for reading.
 
-    Raises RecordNotFound, NotARecord, or UnsupportedVersion.
+    Raises RecordNotFound, NotARecord, or UnsupportedVersion; for a zip file that contradicts itself CorruptData.
 
     >>> with mrec.open("water.mrec") as rec:
     ...     print(len(rec.trajectory), rec.trajectory[-1]["atoms"]["x"])
@@ -42,17 +50,15 @@ class Record:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(os.fspath(path))
-        self._store = FilesystemStore(self.path)
         self._closed = False
+        if not os.path.exists(self.path):
+            raise RecordNotFound(f"{self.path}: there is no record")
+        self._store = _open_store(self.path)
         self._check()
         self._meta = self._document("meta")
         _check_version(self._meta, self.path)
 
     def _check(self) -> None:
-        if not os.path.exists(self.path):
-            raise RecordNotFound(f"{self.path}: there is no record")
-        if not os.path.isdir(self.path):
-            raise NotARecord(f"{self.path} is a file, not the directory of a record; a packed one is unpacked first")
         raw = self._store.get("zarr.json")
         if raw is None:
             raise NotARecord(f"{self.path} holds no zarr.json: it is no record")
@@ -95,7 +101,7 @@ class Record:
     def _trajectory(self) -> Trajectory:
         if not self._store.exists("trajectory"):
             raise UnknownName(f"{self.path} has no trajectory; there are: {', '.join(self.sections) or 'no sections'}")
-        return Trajectory(self.path)
+        return Trajectory(self.path, self._store)
 
     @property
     def system(self) -> Frame | None:
@@ -123,6 +129,8 @@ class Record:
     ) -> None:
         """Write the section "system" or "frame" from a frame; see `mrec.record.sections.write_frame_section`."""
         self._use()
+        if not os.path.isdir(self.path):
+            raise InvalidValue(f"{self.path} is packed, and nothing is written to a packed record; unpack it first")
         sections.write_frame_section(self.path, section, frame, meta=meta, types=types)
 
     def _section(self, name: str) -> Frame | None:
@@ -136,7 +144,8 @@ class Record:
     def close(self) -> None:
         """Let go of open files and memory; the record can not be used afterwards. Closing twice is no error."""
         self._closed = True
-        self.__dict__.pop("_trajectory", None)
+        for held in ("_trajectory", "_store"):
+            self.__dict__.pop(held, None)
 
     def _use(self) -> None:
         if self._closed:
@@ -157,6 +166,15 @@ class Record:
         if self._closed:
             return f"<Record {self.path}: closed>"
         return f"<Record {self.path}: {', '.join(self.sections)}>"
+
+
+def _open_store(path: str) -> Store:
+    try:
+        return open_store(path)
+    except CorruptData as e:
+        if path.endswith(".zip"):
+            raise
+        raise NotARecord(f"{path} is a file, neither the directory of a record nor a packed one") from e
 
 
 def _check_version(meta: dict[str, Any], path: str) -> None:

@@ -18,12 +18,12 @@ from mrec.trajectory.standing import column_type
 from mrec.zarr.array import Array
 from mrec.zarr.codecs import is_int
 from mrec.zarr.group import Group
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store
 
 __all__ = ["read_frame_section", "write_frame_section"]
 
 
-def read_frame_section(store: FilesystemStore, section: str) -> Frame:
+def read_frame_section(store: Store, section: str) -> Frame:
     """The frame that a section holds: its blocks, cell, and typed document (as `meta`)."""
     group = Group(store, section)
     blocks: dict[str, Block] = {}
@@ -113,9 +113,7 @@ def _targets(group: Group) -> dict[str, str]:
     return targets
 
 
-def _check_targets(
-    store: FilesystemStore, section: str, blocks: dict[str, Block], targets: dict[str, dict[str, str]]
-) -> None:
+def _check_targets(store: Store, section: str, blocks: dict[str, Block], targets: dict[str, dict[str, str]]) -> None:
     for name, declared in targets.items():
         for column, target in declared.items():
             where = f"{section}/{name}"
@@ -127,7 +125,7 @@ def _check_targets(
                 raise CorruptData(f"{where}/{column}: a value is no row of {target!r}, which has {rows}")
 
 
-def _target_rows(store: FilesystemStore, target: str, blocks: dict[str, Block], where: str) -> int:
+def _target_rows(store: Store, target: str, blocks: dict[str, Block], where: str) -> int:
     if not target.startswith("/"):
         if target in blocks:
             return blocks[target].nrows

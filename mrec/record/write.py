@@ -17,10 +17,11 @@ from mrec.errors import CorruptData, NotARecord, SchemaError, UnknownName
 from mrec.frame import Block, Frame
 from mrec.names import FRAME_BLOCKS, FRAME_COLUMNS, check_name, warn_lookalikes
 from mrec.trajectory.coerce import coerce_column
+from mrec.trajectory.frames import State, check_beside_system
 from mrec.trajectory.infer import infer_column, infer_tag
-from mrec.trajectory.schema import Column, Schema
-from mrec.trajectory.standing import ROOT
-from mrec.zarr.metadata import parse_node
+from mrec.trajectory.schema import Column
+from mrec.trajectory.standing import MARKER, read_standing
+from mrec.zarr.store import FilesystemStore
 from mrec.zarr.write import codecs_of, sync_directories, sync_directory, write_array, write_group
 
 SECTIONS = ("system", "frame")
@@ -167,18 +168,15 @@ def meta_attributes(meta: Mapping[str, Any], types: Mapping[str, str]) -> dict[s
 
 
 def _check_beside_trajectory(root: str, system: Frame) -> None:
-    """Refuse a system block that shares a column with its namesake in the trajectory: the record could not be read."""
-    path = os.path.join(root, ROOT, "zarr.json")
-    try:
-        with open(path, "rb") as file:
-            declared = parse_node(file.read(), path).attributes.get("sequence_schema")
-    except FileNotFoundError:
+    """Refuse a system block that does not go with its namesake in the trajectory: the record could not be read."""
+    store = FilesystemStore(root)
+    if not store.exists(MARKER):
         return
+    standing = read_standing(store)
+    if standing is None:
+        return
+    state = State(standing, store)
+    try:
+        check_beside_system(state, {name: (block.nrows, set(block)) for name, block in system.blocks.items()})
     except CorruptData as e:
-        raise CorruptData(f"the trajectory beside the section: {e}") from None
-    for name, block in (Schema.from_json(declared).blocks if declared else {}).items():
-        shared = (block.columns.keys() & system.blocks[name].keys()) - {"id"} if name in system.blocks else set()
-        if shared:
-            raise SchemaError(
-                f"column {min(shared)!r} of block {name!r} stands in the trajectory; a system has it only beside"
-            )
+        raise SchemaError(str(e)) from None

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of many frames at once, before the first of them is taken."""
+"""Many frames at once, checked and converted before the first of them is taken."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from mrec.box import Box
-from mrec.errors import InvalidValue
+from mrec.errors import InvalidValue, SchemaError
+from mrec.trajectory.coerce import coerce_column, coerce_values, names_differ
+from mrec.trajectory.schema import BlockSchema, ValueSchema
 
 
 def check_steps(steps: Any, last: int | None) -> np.ndarray:
@@ -38,18 +42,82 @@ def check_times(times: Any, frames: int, before: int, had: bool | None) -> np.nd
     if times is None:
         return None
     array = np.asarray(times)
-    if array.shape != (frames,) or array.dtype.kind not in "fiu":
+    if array.shape != (frames,) or (frames and array.dtype.kind not in "fiu"):
         raise InvalidValue(f"times is one number a frame ({frames},), not {array.dtype.name}{list(array.shape)}")
-    return np.ascontiguousarray(array, np.float64)
+    exact = np.ascontiguousarray(array, np.float64)
+    for i in np.flatnonzero(abs(exact) >= 2**53) if array.dtype.kind in "iu" else ():
+        if int(exact[i]) != int(array[i]):
+            raise InvalidValue(f"times[{i}] is {array[i]}, which is not exactly a double; round it first")
+    return exact
 
 
-def cells(box: Any, frames: int) -> list[Box] | None:
-    """One cell a frame: the same for all, or each its own."""
+def cells(box: Any, frames: int, first: int) -> list[Box] | None:
+    """One cell a frame: the same for all, or each its own. first: the ordinal of the first of the frames."""
     if box is None:
         return None
-    if isinstance(box, Box) or np.ndim(box) == 1 and not isinstance(box[0], Box):
-        return [Box.coerce(box)] * frames
-    listed = [Box.coerce(b) for b in box]
+    listed = [Box.coerce(box)] * frames if _is_one(box) else [Box.coerce(b) for b in box]
     if len(listed) != frames:
         raise InvalidValue(f"box has {len(listed)} cells for {frames} frames; give one for all, or one each")
+    for i, cell in enumerate(listed):
+        if cell.defined != listed[0].defined:
+            raise SchemaError(
+                f"frame {first + i}: the cell is {_spoken(cell)}, but it was {_spoken(listed[0])} in the frames "
+                "before; a trajectory has one or the other"
+            )
+        if cell.defined and not (np.isfinite(cell.vectors).all() and np.isfinite(cell.origin).all()):
+            raise InvalidValue(f"frame {first + i}: the cell holds a value that is not finite")
     return listed
+
+
+def _is_one(box: Any) -> bool:
+    """Whether it is one cell rather than a sequence of them."""
+    if isinstance(box, np.ndarray) and box.dtype.kind != "O":
+        return box.ndim < 2
+    if not isinstance(box, (Sequence, np.ndarray)):
+        return True
+    return len(box) > 0 and not isinstance(box[0], Box) and np.ndim(box[0]) == 0
+
+
+def _spoken(cell: Box) -> str:
+    return "defined" if cell.defined else "undefined"
+
+
+def blocks(block: BlockSchema, columns: Mapping[str, Any], frames: int) -> tuple[int, list[Any]]:
+    """The rows of a frame, and each column with its mask, shape (frames, rows, *trailing), as `coerce_block` does."""
+    where = f"block {block.name!r}"
+    if columns.keys() != block.columns.keys():
+        raise SchemaError(f"{where}: {names_differ(block, columns)}")
+    out: list[Any] = []
+    rows = None if block.columns else int(getattr(columns, "nrows", 0))
+    for name, column in block.columns.items():
+        shape = _shape(columns[name], f"{where}, column {name!r}")
+        if len(shape) < 2 or shape[0] != frames:
+            raise SchemaError(f"{where}, column {name!r} takes the shape ({frames}, rows, ...), not {shape}")
+        if rows not in (None, shape[1]):
+            raise SchemaError(f"{where}: column {name!r} has {shape[1]} rows a frame, the columns before {rows}")
+        rows = shape[1]
+        out.append(coerce_column(column, columns[name], where, lead=2))
+    assert rows is not None
+    if block.structural_shape is not None and rows != block.rows:
+        raise SchemaError(
+            f"{where} has {rows} rows; its structural_shape {block.structural_shape} asks for {block.rows}"
+        )
+    return rows, out
+
+
+def _shape(given: Any, where: str) -> tuple[int, ...]:
+    try:
+        return np.shape(given)
+    except ValueError:
+        raise SchemaError(f"{where}: all frames of one call have the same rows; append them one by one") from None
+
+
+def values(value: ValueSchema, given: Any, frames: int) -> list[bytes]:
+    """A per-step value of many frames: for each what `coerce_value` gives."""
+    data = coerce_values(value, given, frames)
+    if isinstance(data, np.ndarray):
+        size = data.nbytes // max(len(data), 1)
+        whole = data.tobytes()
+        return [whole[i * size : (i + 1) * size] for i in range(len(data))]
+    ends = data.offsets.tolist()
+    return [data.data[a:b] for a, b in pairwise(ends)]

@@ -62,14 +62,14 @@ def coerce_block(block: BlockSchema, columns: Mapping[str, Any]) -> tuple[int, l
     even = True
     for name, column in block.columns.items():
         if name not in columns:
-            raise SchemaError(f"{where}: {_differs(block, columns)}")
+            raise SchemaError(f"{where}: {names_differ(block, columns)}")
         taken = coerce_column(column, columns[name], where)
         count = _rows(column, taken[0])
         even = even and rows in (-1, count)
         rows = count
         data.append(taken)
     if len(columns) != len(data):
-        raise SchemaError(f"{where}: {_differs(block, columns)}")
+        raise SchemaError(f"{where}: {names_differ(block, columns)}")
     if not even:
         pairs = zip(block.columns.values(), data, strict=True)
         listed = ", ".join(f"{column.name} {_rows(column, values)}" for column, (values, _) in pairs)
@@ -89,7 +89,8 @@ def _rows(column: Column, values: Array | Text) -> int:
     return len(values)
 
 
-def _differs(block: BlockSchema, columns: Mapping[str, Any]) -> str:
+def names_differ(block: BlockSchema, columns: Mapping[str, Any]) -> str:
+    """What to say when the columns given are not those declared."""
     missing = [name for name in block.columns if name not in columns]
     unknown = [name for name in columns if name not in block.columns]
     parts = [f"missing: {', '.join(map(repr, missing))}"] if missing else []

@@ -69,7 +69,7 @@ def _declare(
 def infer_column(data: np.ndarray, rounded: bool) -> DType:
     """The type of a column by what its data is; rounded: float32 data is taken for f64."""
     if data.dtype.kind == "O":
-        if all(isinstance(item, str) for item in data.ravel().tolist()):
+        if all(isinstance(item, str) for item in np.ma.compressed(data).tolist()):
             return dtypes.DTYPES["string"]
         raise SchemaError("an array of objects is taken only when all are strings; give it a dtype")
     if data.dtype.kind == "f" and data.dtype.itemsize < 8 and rounded:

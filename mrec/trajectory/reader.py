@@ -9,14 +9,23 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from mrec.errors import CorruptData, FrameIndexError, InvalidValue, NotARecord
+from mrec.errors import (
+    CorruptData,
+    FrameIndexError,
+    InvalidValue,
+    MrecError,
+    NotARecord,
+    SchemaError,
+    UnsupportedCodec,
+    UnsupportedVersion,
+)
 from mrec.frame import Frame
 from mrec.trajectory import select
 from mrec.trajectory.frames import State, check_beside_system
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.standing import Recovered, read_standing, read_token
 from mrec.zarr.group import Group
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store, open_store
 
 T = TypeVar("T")
 
@@ -187,8 +196,8 @@ class Trajectory(Frames):
     path; reopens itself after a fork.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._store = FilesystemStore(os.path.abspath(os.fspath(root)))
+    def __init__(self, root: str | os.PathLike[str], store: Store | None = None) -> None:
+        self._store = open_store(os.path.abspath(os.fspath(root))) if store is None else store
         self._state = self._open()
 
     @property
@@ -196,11 +205,15 @@ class Trajectory(Frames):
         return self
 
     def _open(self, limit: int | None = None) -> State:
-        standing = read_standing(self._store)
-        if standing is None:
-            raise NotARecord(f"{self._store.root}: there is no trajectory")
-        state = State(standing, self._store, limit)
-        check_beside_system(state, _system_blocks(self._store))
+        root = self._store.root
+        try:
+            standing = read_standing(self._store)
+            if standing is None:
+                raise NotARecord(f"{root}: there is no trajectory")
+            state = State(standing, self._store, limit)
+            check_beside_system(state, _system_blocks(self._store))
+        except (CorruptData, SchemaError, UnsupportedCodec, UnsupportedVersion) as e:
+            raise self._named(e) from None
         return state
 
     def _range(self) -> range:
@@ -212,14 +225,19 @@ class Trajectory(Frames):
             state = self._state
             try:
                 return read(state)
-            except CorruptData:
+            except CorruptData as e:
                 if attempt + 1 == ATTEMPTS or read_token(self._store) == state.standing.token:
-                    raise
+                    raise self._named(e) from None
                 again = self._open(limit=state.nstep)
                 if again.nstep < state.nstep:
-                    raise
+                    raise self._named(e) from None
                 self._state = again
         raise AssertionError
+
+    def _named(self, error: MrecError) -> MrecError:
+        """An error that says which record it is about."""
+        root = self._store.root
+        return error if root in str(error) else type(error)(f"{root}: {error}")
 
     @property
     def recovered(self) -> Recovered | None:
@@ -259,7 +277,7 @@ def _as_slice(frames: range) -> slice:
     return slice(frames.start, stop, frames.step) if frames else slice(0, 0)
 
 
-def _system_blocks(store: FilesystemStore) -> dict[str, tuple[Any, set[str]]]:
+def _system_blocks(store: Store) -> dict[str, tuple[Any, set[str]]]:
     found: dict[str, tuple[Any, set[str]]] = {}
     for name in store.names("system"):
         if name != "box" and store.exists(f"system/{name}/zarr.json"):

@@ -20,10 +20,11 @@ from mrec.trajectory.coerce import coerce_block
 from mrec.trajectory.forms import BlockForm, progression
 from mrec.trajectory.frames import State
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.standing import MARKER, ROOT, Durable, parse_durable, read_standing
+from mrec.trajectory.standing import MARKER, ROOT, Durable, read_standing
 from mrec.trajectory.writer import lock_errors
+from mrec.zarr.codecs import Shard
 from mrec.zarr.metadata import ArrayMeta, parse_group
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import FilesystemStore, Store
 
 NONE, REGULAR, INDEXED = range(3)  # enum mrec_form
 
@@ -92,6 +93,8 @@ def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None
     if at is not None and after is not None:
         raise InvalidValue("say at= or truncate_after_step=, not both")
     Record(root).close()  # what is no record is refused before anything is touched
+    if not os.path.isdir(root):
+        raise InvalidValue(f"{root} is packed, and nothing is appended to a packed record; unpack it first")
     with lock_errors(root):
         lock = Lock(root)
     try:
@@ -109,10 +112,12 @@ def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None
         lock.release()  # a writer that came about has taken it over
 
 
-def _state(store: FilesystemStore) -> State:
+def _state(store: Store) -> State:
     standing = read_standing(store)
     if standing is None:
-        raise InvalidValue(f"{store.root} has no trajectory to append to; create one with TrajectoryWriter(path, schema)")
+        raise InvalidValue(
+            f"{store.root} has no trajectory to append to; create one with TrajectoryWriter(path, schema)"
+        )
     return State(standing, store)
 
 
@@ -148,7 +153,7 @@ def parse_position(position: Any) -> tuple[int, int | None]:
     """Frames, and the step of the last of them, of a `TrajectoryWriter.position`."""
     frames, sign, step = position.partition("@") if isinstance(position, str) else ("", "", "")
     try:
-        if sign and (int(frames) == 0) == (step == ""):
+        if sign and frames.isdecimal() and (int(frames) == 0) == (step == ""):
             return int(frames), int(step) if step else None
     except ValueError:
         pass
@@ -158,7 +163,7 @@ def parse_position(position: Any) -> tuple[int, int | None]:
 # ---- the plan ----------------------------------------------------------------------------------------------------
 
 
-def make_plan(state: State, store: FilesystemStore, n: int, truncate: bool) -> Plan:
+def make_plan(state: State, store: Store, n: int, truncate: bool) -> Plan:
     """What the core has to know to append after the first n frames of `state`."""
     standing, attributes = state.standing, state.standing.attributes
     durable = standing.durable
@@ -187,7 +192,7 @@ def _members(attributes: dict[str, Any], own: set[str]) -> str:
     return dtypes.json_text({key: value for key, value in attributes.items() if key not in own})[1:-1]
 
 
-def _plan_groups(plan: Plan, state: State, store: FilesystemStore, durable: Durable | None) -> None:
+def _plan_groups(plan: Plan, state: State, store: Store, durable: Durable | None) -> None:
     kinds = {"box": OWN["box"], "meta": set()}
     for name in state.schema.blocks:
         kinds |= {name: OWN["block"], f"{name}/_validity": set()}
@@ -276,9 +281,8 @@ def _plan_array(plan: Plan, state: State, path: str, length: int) -> None:
     plan.arrays[path] = _array_plan(f"{ROOT}/{path}", meta, length, doc_length, tail)
 
 
-def _array_plan(
-    key: str, meta: ArrayMeta, length: int, doc_length: int | None, tail: tuple[int, ...] | None
-) -> ArrayPlan:
+def appendable_shard(key: str, meta: ArrayMeta) -> Shard:
+    """How an array is cut into shards that the writer can append to; UnsupportedCodec when it is laid out otherwise."""
     shard = meta.chain.shard
     plain = tuple(range(len(meta.shape)))
     appendable = (
@@ -297,6 +301,13 @@ def _array_plan(
             f"{key}: the writer appends to shards with a checked index at their start, cut along the first axis alone; "
             "this array is laid out otherwise"
         )
+    return shard
+
+
+def _array_plan(
+    key: str, meta: ArrayMeta, length: int, doc_length: int | None, tail: tuple[int, ...] | None
+) -> ArrayPlan:
+    shard = appendable_shard(key, meta)
     prefix, suffix = meta.split_leading()
     return ArrayPlan(
         key=key,
@@ -314,7 +325,7 @@ def _array_plan(
     )
 
 
-def _dead(plan: Plan, schema: Schema, store: FilesystemStore) -> Iterator[str]:
+def _dead(plan: Plan, schema: Schema, store: Store) -> Iterator[str]:
     """Directories that a transition left, in the order in which they may go, and temporary files elsewhere.
 
     Only names that are the writer's own: an undeclared group is another program's, and stays.

@@ -17,7 +17,7 @@ from mrec.trajectory.schema import Schema
 from mrec.zarr.codecs import is_int
 from mrec.zarr.json import parse_object
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_group, parse_node
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store
 
 ROOT = "trajectory"
 MARKER = "trajectory/zarr.json"
@@ -90,13 +90,13 @@ class Standing:
         return node
 
 
-def read_token(store: FilesystemStore) -> tuple[bytes | None, bytes | None]:
+def read_token(store: Store) -> tuple[bytes | None, bytes | None]:
     """The durable file, then the marker: in this order a marker that is older than the durable file was really so."""
     durable = store.get(DURABLE)
     return durable, store.get(MARKER)
 
 
-def read_standing(store: FilesystemStore) -> Standing | None:
+def read_standing(store: Store) -> Standing | None:
     """The state of the trajectory that stands; None when there is none in this record."""
     token = read_token(store)
     durable = parse_durable(token[0], store.path(DURABLE)) if token[0] is not None else None
@@ -119,7 +119,7 @@ def read_standing(store: FilesystemStore) -> Standing | None:
 # ---- marker or durable file --------------------------------------------------------------------------------------
 
 
-def _parse_marker(raw: bytes | None, durable: Durable | None, store: FilesystemStore) -> dict[str, Any] | None:
+def _parse_marker(raw: bytes | None, durable: Durable | None, store: Store) -> dict[str, Any] | None:
     """The marker's attributes. None: it is not there, or a power loss left a name without the bytes."""
     where = store.path(MARKER)
     foreign_boot = durable is not None and not _is_this_boot(durable)
@@ -171,7 +171,9 @@ def parse_durable(raw: bytes, where: str) -> Durable:
         raise CorruptData(f"{where}: tails is no object of five numbers each")
     if not isinstance(document.get("complete"), bool):
         raise CorruptData(f"{where}: complete is {document.get('complete')!r}")
-    return Durable(boot, int(nstep or 0), document["complete"], documents, {path: tuple(tail) for path, tail in tails.items()})
+    return Durable(
+        boot, int(nstep or 0), document["complete"], documents, {path: tuple(tail) for path, tail in tails.items()}
+    )
 
 
 def _is_tail(tail: Any) -> bool:
@@ -184,7 +186,7 @@ def _is_tail(tail: Any) -> bool:
 def _standing(
     attributes: dict[str, Any],
     get: Callable[[str], bytes | str | None],
-    store: FilesystemStore | None,
+    store: Store | None,
     tails: dict[str, Tail],
     absent_is_loss: bool,
     recovered: Recovered | None,
@@ -241,7 +243,7 @@ def column_type(meta: ArrayMeta) -> str:
         raise SchemaError(f"{meta.where}: {meta.data_type} is no column type") from None
 
 
-def derive_schema(store: FilesystemStore | None, read: Callable[[str], Node | None]) -> Schema:
+def derive_schema(store: Store | None, read: Callable[[str], Node | None]) -> Schema:
     """The declaration of a store that has none: its groups are blocks, their arrays columns."""
     blocks: dict[str, Any] = {}
     values: dict[str, Any] = {}

@@ -17,7 +17,8 @@ from mrec._core import Writer as CoreWriter
 from mrec.box import Box
 from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName
 from mrec.frame import Frame
-from mrec.trajectory.coerce import coerce_block, coerce_column, coerce_value, coerce_values
+from mrec.trajectory import batch
+from mrec.trajectory.coerce import coerce_block, coerce_value
 from mrec.trajectory.options import compression_option, count_option, writer_options
 from mrec.trajectory.schema import BlockSchema, Schema
 
@@ -146,52 +147,68 @@ class TrajectoryWriter:
         """
         if isinstance(step, Frame) and frame is None:
             step, frame = None, step
-        given_blocks, given_values = blocks, values
+        if frame is None and blocks is None and values is None and (box is None or type(box) is Box):
+            if self._core.append_plain(self._next_step() if step is None else step, time, box, named):
+                return
         if frame is not None:
-            step, time, box, given_blocks, given_values = _with_frame(frame, step, time, box, blocks, values)
+            step, time, box, blocks, values = _with_frame(frame, step, time, box, blocks, values)
         if step is None:
             step = self._next_step()
-        slots: list[Any] = [None] * len(self._blocks)
-        taken: list[bytes | None] = [None] * len(self._values)
         try:
-            for name, data in named.items():
-                self._place(name, data, slots, taken)
-            for name, data in (given_blocks or {}).items():
-                self._place_block(name, data, slots)
-            for name, data in (given_values or {}).items():
-                self._place_value(name, data, taken)
+            slots, taken = self._gather(named, blocks, values)
             cell = None if box is None else Box.coerce(box)
         except MrecError as e:
             raise type(e)(f"frame {self.nframes}: {e}") from None
         self._core.append(_step(step), _time(time), cell, slots, taken)
 
-    def _place(self, name: str, data: Any, slots: list[Any], taken: list[bytes | None]) -> None:
+    def _gather(
+        self, named: Mapping[str, Any], blocks: Any, values: Any, frames: int | None = None
+    ) -> tuple[list[Any], list[Any]]:
+        """Every block and every value of the schema as the core takes it, None for what is not given.
+
+        frames: how many there are of each; None is one frame, whose arrays have no frame axis.
+        """
+        slots: list[Any] = [None] * len(self._blocks)
+        taken: list[Any] = [None] * len(self._values)
+        for name, data in named.items():
+            self._place(name, data, slots, taken, frames)
+        for name, data in (blocks or {}).items():
+            self._place_block(name, data, slots, frames)
+        for name, data in (values or {}).items():
+            self._place_value(name, data, taken, frames)
+        return slots, taken
+
+    def _place(self, name: str, data: Any, slots: list[Any], taken: list[Any], frames: int | None) -> None:
         if name in self._block_at:
             if name in self._value_at:
                 raise InvalidValue(
-                    f"{name!r} is a block and a per-step value; say blocks={{{name!r}: ...}} or values={{{name!r}: ...}}"
+                    f"{name!r} is a block and a per-step value; say blocks={{{name!r}: ...}} or "
+                    f"values={{{name!r}: ...}}"
                 )
-            self._place_block(name, data, slots)
+            self._place_block(name, data, slots, frames)
         elif name in self._value_at:
-            self._place_value(name, data, taken)
+            self._place_value(name, data, taken, frames)
         else:
             raise UnknownName(self._unknown(name, "block or per-step value", [*self._block_at, *self._value_at]))
 
-    def _place_block(self, name: str, data: Any, slots: list[Any]) -> None:
+    def _place_block(self, name: str, data: Any, slots: list[Any], frames: int | None) -> None:
         i = self._block_at.get(name)
         if i is None:
             raise UnknownName(self._unknown(name, "block", self._block_at))
         if slots[i] is not None:
             raise InvalidValue(f"block {name!r} is given twice")
-        slots[i] = coerce_block(self._blocks[i], _split_columns(self._blocks[i], data))
+        block = self._blocks[i]
+        columns = _split_columns(block, data)
+        slots[i] = coerce_block(block, columns) if frames is None else batch.blocks(block, columns, frames)
 
-    def _place_value(self, name: str, data: Any, taken: list[bytes | None]) -> None:
+    def _place_value(self, name: str, data: Any, taken: list[Any], frames: int | None) -> None:
         i = self._value_at.get(name)
         if i is None:
             raise UnknownName(self._unknown(name, "per-step value", self._value_at))
         if taken[i] is not None:
             raise InvalidValue(f"per-step value {name!r} is given twice")
-        taken[i] = coerce_value(self._values[i], data)
+        value = self._values[i]
+        taken[i] = coerce_value(value, data) if frames is None else batch.values(value, data, frames)
 
     @staticmethod
     def _unknown(name: str, what: str, declared: Iterable[str]) -> str:
@@ -214,54 +231,18 @@ class TrajectoryWriter:
         values: Mapping[str, Any] | None = None,
         **named: Any,
     ) -> None:
-        """Append F frames at once; all arrays have a leading frame axis: (F, rows, *trailing), per-step values (F, ...).
+        """Append F frames at once; arrays have a leading frame axis: (F, rows, *trailing), per-step values (F, ...).
 
         steps, times: (F,). box: one cell for all, or a sequence of F of them (a list of `Box`, or an array (F, 3) or
         (F, 6)). Refused whole, or taken whole.
         """
-        from mrec.trajectory.batch import cells, check_steps, check_times
-
-        count = check_steps(steps, self._core.last_step)
-        both = {**{n: v for n, v in named.items() if n in self._block_at}, **(blocks or {})}
-        single = {**{n: v for n, v in named.items() if n not in self._block_at}, **(values or {})}
-        for name in both:
-            if name not in self._block_at:
-                raise UnknownName(self._unknown(name, "block", self._block_at))
-        for name in single:
-            if name not in self._value_at:
-                raise UnknownName(self._unknown(name, "block or per-step value", [*self._block_at, *self._value_at]))
-        slots = [
-            self._coerce_batch(block, both[block.name], len(count)) if block.name in both else None
-            for block in self._blocks
-        ]
-        taken = [
-            _rows_of(coerce_values(value, single[value.name], len(count))) if value.name in single else None
-            for value in self._values
-        ]
-        for value, rows in zip(self._values, taken, strict=True):
-            if rows is None and not value.has_fill:
+        count = batch.check_steps(steps, self._core.last_step)
+        slots, taken = self._gather(named, blocks, values, len(count))
+        for value, given in zip(self._values, taken, strict=True):
+            if given is None and not value.has_fill:
                 raise SchemaError(f"per-step value {value.name!r} is declared without a fill, so every frame gives it")
-        self._core.append_many(
-            count, check_times(times, len(count), self.nframes, self._core.has_times), cells(box, len(count)), slots, taken
-        )
-
-    def _coerce_batch(self, block: BlockSchema, data: Mapping[str, Any], frames: int) -> tuple[int, list[Any]]:
-        where = f"block {block.name!r}"
-        columns = _split_columns(block, data)
-        if set(columns) != set(block.columns):
-            raise SchemaError(f"{where} takes all its columns and no other: {', '.join(map(repr, block.columns))}")
-        out, rows = [], None
-        for name, column in block.columns.items():
-            shape = np.shape(columns[name])
-            if len(shape) < 2 or shape[0] != frames:
-                raise SchemaError(f"{where}, column {name!r} takes the shape ({frames}, rows, ...), not {shape}")
-            if rows not in (None, shape[1]):
-                raise SchemaError(f"{where}: column {name!r} has {shape[1]} rows a frame, the columns before {rows}")
-            rows = shape[1]
-            out.append(coerce_column(column, columns[name], where, lead=2))
-        if block.structural_shape is not None and rows != block.rows:
-            raise SchemaError(f"{where} has {rows} rows; its structural_shape {block.structural_shape} asks for {block.rows}")
-        return rows or 0, out
+        ticks = batch.check_times(times, len(count), self.nframes, self._core.has_times)
+        self._core.append_many(count, ticks, batch.cells(box, len(count), self.nframes), slots, taken)
 
     # ---- publishing ----------------------------------------------------------------------------------------------
 
@@ -387,12 +368,10 @@ def _step(step: Any) -> int:
 def _time(time: Any) -> float | None:
     if time is None or type(time) is float:
         return time
-    if isinstance(time, (bool, str, bytes)):
-        raise InvalidValue(f"a time is a number, not {time!r}")
     try:
-        return float(time)
-    except (TypeError, ValueError):
-        raise InvalidValue(f"a time is a number, not {time!r}") from None
+        return float(dtypes.exact_scalar(dtypes.DTYPES["f64"], time))
+    except ValueError as e:
+        raise InvalidValue(f"a time is a number: {e}") from None
 
 
 def _split_columns(block: BlockSchema, data: Any) -> Mapping[str, Any]:
@@ -421,16 +400,6 @@ def _together(block: BlockSchema, key: Any) -> Sequence[str]:
     if isinstance(key, str) and key not in block.columns and len(key) > 1 and all(c in block.columns for c in key):
         return tuple(key)
     return (key,)
-
-
-def _rows_of(data: Any) -> list[bytes]:
-    """The bytes of each frame of a coerced per-step value."""
-    if isinstance(data, np.ndarray):
-        size = data.nbytes // max(len(data), 1)
-        whole = data.tobytes()
-        return [whole[i * size : (i + 1) * size] for i in range(len(data))]
-    ends = data.offsets.tolist()
-    return [data.data[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 class lock_errors:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mrec.errors import CorruptData, InvalidValue
 from mrec.zarr.metadata import ArrayMeta, parse_array
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store
 
 
 class Array:
@@ -22,7 +22,7 @@ class Array:
 
     def __init__(
         self,
-        store: FilesystemStore,
+        store: Store,
         path: str,
         meta: ArrayMeta,
         *,
@@ -35,7 +35,7 @@ class Array:
         self._source = store.source(path, meta, absent_is_loss=absent_is_loss, tail=tail)
 
     @classmethod
-    def open(cls, store: FilesystemStore, path: str) -> Array:
+    def open(cls, store: Store, path: str) -> Array:
         """The array at a path. CorruptData when there is none."""
         key = f"{path}/zarr.json" if path else "zarr.json"
         raw = store.get(key)

@@ -9,7 +9,7 @@ from typing import Any
 from mrec.errors import CorruptData, UnknownName
 from mrec.zarr.array import Array
 from mrec.zarr.metadata import GroupMeta, parse_node
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store
 
 
 class Group:
@@ -18,7 +18,7 @@ class Group:
     attrs: the attributes, as stored. `group["a/b"]`, iteration over the names, `name in group`.
     """
 
-    def __init__(self, store: FilesystemStore, path: str = "", meta: GroupMeta | None = None) -> None:
+    def __init__(self, store: Store, path: str = "", meta: GroupMeta | None = None) -> None:
         self.store = store
         self.path = path
         if meta is None:
@@ -62,7 +62,7 @@ def child(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def read_node(store: FilesystemStore, path: str) -> Any:
+def read_node(store: Store, path: str) -> Any:
     """The document of a node, parsed (ArrayMeta or GroupMeta); None when there is none."""
     key = child(path, "zarr.json")
     raw = store.get(key)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,23 +19,69 @@ AnySource = Source | GenericSource
 MOST_AXES = 8
 
 
-class FilesystemStore:
-    """A directory that is the root of a Zarr hierarchy, for reading.
+class Store(ABC):
+    """The place of a Zarr hierarchy, for reading.
 
     Keys are relative to the root, with "/" between names. The arrays opened through one store share its descriptors
     and its memory for decoded chunks.
     """
 
+    root: str
+    cache: Cache
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.root!r})"
+
+    def path(self, key: str) -> str:
+        """The file or directory of a key, as messages name it."""
+        return os.path.join(self.root, key) if key else self.root
+
+    @abstractmethod
+    def again(self) -> Store:
+        """The same place, with memory of its own."""
+
+    @abstractmethod
+    def get(self, key: str) -> bytes | None:
+        """The whole value of a key; None when there is none."""
+
+    @abstractmethod
+    def exists(self, key: str) -> bool:
+        """Whether there is a value or a directory."""
+
+    @abstractmethod
+    def names(self, key: str = "") -> list[str]:
+        """The names of the directories below a directory, sorted."""
+
+    @abstractmethod
+    def walk(self, key: str = "") -> Iterator[str]:
+        """The keys of all files at and below a directory."""
+
+    @abstractmethod
+    def size(self, key: str) -> int:
+        """The bytes of a value."""
+
+    def source(
+        self, key: str, meta: ArrayMeta, *, absent_is_loss: bool = False, tail: tuple[int, ...] | None = None
+    ) -> AnySource:
+        """What reads the array of a key. UnsupportedCodec names a codec that mrec does not know."""
+        spec = source_spec(meta)
+        if spec is None:
+            return GenericSource(meta, lambda chunk: self.get(f"{key}/{chunk}" if key else chunk))
+        return Source(
+            {**spec, "path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail}, meta.dtype, self.cache
+        )
+
+
+class FilesystemStore(Store):
+    """A directory that is the root of a Zarr hierarchy, for reading."""
+
     def __init__(self, root: str | os.PathLike[str], cache: Cache | None = None) -> None:
         self.root = os.fspath(root)
         self.cache = cache or Cache()
 
-    def __repr__(self) -> str:
-        return f"FilesystemStore({self.root!r})"
-
-    def path(self, key: str) -> str:
-        """The file or directory of a key."""
-        return os.path.join(self.root, key) if key else self.root
+    def again(self) -> FilesystemStore:
+        """The same place, with memory of its own."""
+        return FilesystemStore(self.root)
 
     def get(self, key: str) -> bytes | None:
         """The whole value of a key; None when there is none."""
@@ -63,16 +110,18 @@ class FilesystemStore:
             for name in files:
                 yield os.path.relpath(os.path.join(directory, name), self.root).replace(os.sep, "/")
 
-    def source(
-        self, key: str, meta: ArrayMeta, *, absent_is_loss: bool = False, tail: tuple[int, ...] | None = None
-    ) -> AnySource:
-        """What reads the array of a key. UnsupportedCodec names a codec that mrec does not know."""
-        spec = source_spec(meta)
-        if spec is None:
-            return GenericSource(meta, lambda chunk: self.get(f"{key}/{chunk}" if key else chunk))
-        return Source(
-            {**spec, "path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail}, meta.dtype, self.cache
-        )
+    def size(self, key: str) -> int:
+        """The bytes of a value."""
+        return os.path.getsize(self.path(key))
+
+
+def open_store(root: str | os.PathLike[str]) -> Store:
+    """What reads the hierarchy at `root`: a directory, or a zip file."""
+    if os.path.isfile(root):
+        from mrec.zarr.zip import ZipStore
+
+        return ZipStore(root)
+    return FilesystemStore(root)
 
 
 def source_spec(meta: ArrayMeta) -> dict[str, Any] | None:

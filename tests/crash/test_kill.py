@@ -14,9 +14,9 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-import mrec
 import pytest
 
+import mrec
 from tests.crash.scenario import OPTIONS, check, frame, schema
 
 KILLS = 200

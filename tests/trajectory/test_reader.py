@@ -125,7 +125,7 @@ def test_index(trajectory):
     assert trajectory.index(step=71, nearest=True) == 7 and trajectory.index(time=1e9, nearest=True) == N - 1
     with pytest.raises(FrameIndexError, match=r"step 71; frame 7 has 70"):
         trajectory.index(step=71)
-    with pytest.raises(FrameIndexError, match="time 3.6"):
+    with pytest.raises(FrameIndexError, match=r"time 3.6"):
         trajectory.index(time=3.6)
     with pytest.raises(InvalidValue):
         trajectory.index()
@@ -204,7 +204,7 @@ def test_what_read_refuses(trajectory):
         trajectory.read("atoms", "x", out=np.empty((N, ROWS), "f4"))
     with pytest.raises(InvalidValue, match="out"):
         trajectory.read("atoms", "x", out=np.empty((N, ROWS + 1)))
-    with pytest.raises(UnknownName, match="per-step value 'ke'.*'pe'"):
+    with pytest.raises(UnknownName, match=r"per-step value 'ke'.*'pe'"):
         trajectory.values("ke")
 
 
@@ -222,7 +222,7 @@ def test_ragged_frames(ragged):
 
 def test_read_ragged(ragged):
     counts = [3, 3, 3, 0, 5, 5, 5, 5, 2]
-    x, offsets = ragged.read_ragged("atoms", "x")
+    _, offsets = ragged.read_ragged("atoms", "x")
     assert np.diff(offsets).tolist() == counts and offsets[0] == 0
     frames = [8, 0, 0, 3, 5, -2]
     for columns in ("x", ["x"], "m", "s"):

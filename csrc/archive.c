@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "archive.h"
+
+#include "crc32c.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mrec_archive {
+    mrec_vfs vfs; /* first, so that a call gets from its table to the archive */
+    mrec_vfs *base;
+    int fd;
+    char *root;
+    size_t root_size, n;
+    mrec_archive_entry *entries; /* a descriptor is the number of its entry */
+    char *keys;
+};
+
+static mrec_archive *archive_of(mrec_vfs *vfs) {
+    return (mrec_archive *)(void *)vfs;
+}
+
+/* ---- the calls ---------------------------------------------------------------------------------------------- */
+
+static int by_key(const void *key, const void *entry) {
+    return strcmp(key, ((const mrec_archive_entry *)entry)->key);
+}
+
+static int ar_open(mrec_vfs *vfs, const char *path, int flags) {
+    const mrec_archive *a = archive_of(vfs);
+    if ((flags & O_ACCMODE) != O_RDONLY)
+        return -EROFS;
+    if (strncmp(path, a->root, a->root_size) != 0 || path[a->root_size] != '/')
+        return -ENOENT;
+    const char *key = path + a->root_size + 1;
+    const mrec_archive_entry *entry = a->n ? bsearch(key, a->entries, a->n, sizeof *entry, by_key) : NULL;
+    return entry ? (int)(entry - a->entries) : -ENOENT;
+}
+
+static int ar_close(mrec_vfs *vfs, int fd) {
+    (void)vfs;
+    (void)fd;
+    return 0;
+}
+
+static ssize_t ar_pread(mrec_vfs *vfs, int fd, void *bytes, size_t n, uint64_t offset) {
+    const mrec_archive *a = archive_of(vfs);
+    const mrec_archive_entry *entry = &a->entries[fd];
+    uint64_t left = offset < entry->size ? entry->size - offset : 0;
+    if (n > left)
+        n = (size_t)left;
+    size_t done = 0;
+    while (done < n) {
+        ssize_t got = a->base->pread(a->base, a->fd, (char *)bytes + done, n - done, entry->offset + offset + done);
+        if (got < 0 && got != -EINTR)
+            return got;
+        if (got == 0)
+            break;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    if (offset == 0 && done == entry->size && mrec_crc32(0, bytes, done) != entry->crc32)
+        return -EBADMSG;
+    return (ssize_t)done;
+}
+
+static int64_t ar_size(mrec_vfs *vfs, int fd) {
+    return (int64_t)archive_of(vfs)->entries[fd].size;
+}
+
+static ssize_t ar_pwrite(mrec_vfs *vfs, int fd, const void *bytes, size_t n, uint64_t offset) {
+    (void)vfs;
+    (void)fd;
+    (void)bytes;
+    (void)n;
+    (void)offset;
+    return -EROFS;
+}
+
+static int ar_truncate(mrec_vfs *vfs, int fd, uint64_t size) {
+    (void)vfs;
+    (void)fd;
+    (void)size;
+    return -EROFS;
+}
+
+static int ar_sync(mrec_vfs *vfs, int fd, bool data_only) {
+    (void)vfs;
+    (void)fd;
+    (void)data_only;
+    return -EROFS;
+}
+
+static int ar_rename(mrec_vfs *vfs, const char *from, const char *to) {
+    (void)vfs;
+    (void)from;
+    (void)to;
+    return -EROFS;
+}
+
+static int ar_change(mrec_vfs *vfs, const char *path) {
+    (void)vfs;
+    (void)path;
+    return -EROFS;
+}
+
+static int ar_list(mrec_vfs *vfs, const char *path, mrec_vfs_visit visit, void *arg) {
+    (void)vfs;
+    (void)path;
+    (void)visit;
+    (void)arg;
+    return -EROFS;
+}
+
+static int ar_lock(mrec_vfs *vfs, int fd) {
+    (void)vfs;
+    (void)fd;
+    return -EROFS;
+}
+
+static const mrec_vfs calls = {
+    .open = ar_open,
+    .close = ar_close,
+    .pread = ar_pread,
+    .pwrite = ar_pwrite,
+    .size = ar_size,
+    .truncate = ar_truncate,
+    .sync = ar_sync,
+    .rename = ar_rename,
+    .unlink = ar_change,
+    .rmdir = ar_change,
+    .mkdir = ar_change,
+    .list = ar_list,
+    .lock = ar_lock,
+    .unlock = ar_lock,
+};
+
+/* ---- making one --------------------------------------------------------------------------------------------- */
+
+static mrec_status copy_entries(mrec_archive *a, const mrec_archive_entry *entries, size_t n, mrec_error *error) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && strcmp(entries[i - 1].key, entries[i].key) >= 0)
+            return mrec_fail(error, MREC_E_VALUE, a->root, "the keys of the archive do not ascend at %s",
+                             entries[i].key);
+        bytes += strlen(entries[i].key) + 1;
+    }
+    a->entries = calloc(n + 1, sizeof *a->entries);
+    a->keys = malloc(bytes + 1);
+    if (!a->entries || !a->keys)
+        return mrec_fail_memory(error);
+    char *at = a->keys;
+    for (size_t i = 0; i < n; i++) {
+        a->entries[i] = entries[i];
+        a->entries[i].key = at;
+        at = stpcpy(at, entries[i].key) + 1;
+    }
+    a->n = n;
+    return MREC_OK;
+}
+
+mrec_status mrec_archive_new(mrec_vfs *base, int fd, const char *root, const mrec_archive_entry *entries, size_t n,
+                             mrec_archive **out, mrec_error *error) {
+    *out = NULL;
+    mrec_archive *a = calloc(1, sizeof *a);
+    if (!a) {
+        base->close(base, fd);
+        return mrec_fail_memory(error);
+    }
+    *a = (mrec_archive){.vfs = calls, .base = base, .fd = fd, .root = strdup(root), .root_size = strlen(root)};
+    mrec_status status = a->root ? MREC_OK : mrec_fail_memory(error);
+    if (status == MREC_OK && n > INT_MAX)
+        status = mrec_fail(error, MREC_E_VALUE, root, "the archive has too many entries");
+    if (status == MREC_OK)
+        status = copy_entries(a, entries, n, error);
+    if (status != MREC_OK) {
+        mrec_archive_free(a);
+        return status;
+    }
+    *out = a;
+    return MREC_OK;
+}
+
+void mrec_archive_free(mrec_archive *a) {
+    if (!a)
+        return;
+    a->base->close(a->base, a->fd);
+    free(a->root);
+    free(a->entries);
+    free(a->keys);
+    free(a);
+}
+
+mrec_vfs *mrec_archive_vfs(mrec_archive *a) {
+    return &a->vfs;
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A zip file as the place of a hierarchy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from mrec._core import Archive, Cache, crc32
+from mrec.errors import CorruptData
+from mrec.zarr.store import Store
+from mrec.zarr.zipdir import Entry, read_directory
+
+
+class ZipStore(Store):
+    """A zip file whose root is the root of a Zarr hierarchy, read in place by byte ranges of one descriptor.
+
+    What is read is the file as it was opened: a new one under its name is not seen. An entry that is read whole is
+    checked against its CRC-32. CorruptData when the archive contradicts itself, UnsupportedCodec when an entry is
+    compressed or encrypted.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = os.fspath(root)
+        fd = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            entries = read_directory(fd, self.root)
+        except BaseException:
+            os.close(fd)
+            raise
+        self.fd = fd  # which the archive closes
+        self._archive = Archive(fd, self.root, [(e.name, e.offset, e.size, e.crc32) for e in entries])
+        self._entries = {entry.name: entry for entry in entries}
+        self._below: dict[str, set[str]] = {"": set()}  # directory -> the directories in it
+        for entry in entries:
+            self._add_directory(entry.name.rpartition("/")[0])
+        self.cache = Cache(archive=self._archive)
+
+    def _add_directory(self, path: str) -> None:
+        while path and path not in self._below:
+            self._below[path] = set()
+            parent, _, name = path.rpartition("/")
+            self._add_directory(parent)
+            self._below[parent].add(name)
+
+    def again(self) -> ZipStore:
+        """The same file as it was opened, with memory of its own."""
+        other = object.__new__(ZipStore)
+        other.__dict__ |= self.__dict__
+        other.cache = Cache(archive=self._archive)
+        return other
+
+    def entries(self) -> list[Entry]:
+        """The files in the archive, sorted by the bytes of their names."""
+        return list(self._entries.values())
+
+    def get(self, key: str) -> bytes | None:
+        """The whole value of a key, checked; None when there is none."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        parts, at, left = [], entry.offset, entry.size
+        while left:
+            part = os.pread(self.fd, left, at)
+            if not part:
+                raise CorruptData(f"{self.path(key)}: the file ends at byte {at}, where more bytes should stand")
+            parts.append(part)
+            at += len(part)
+            left -= len(part)
+        value = b"".join(parts)
+        if crc32(value) != entry.crc32:
+            raise CorruptData(f"{self.path(key)}: the CRC-32 of the entry does not match")
+        return value
+
+    def exists(self, key: str) -> bool:
+        """Whether there is a value or a directory."""
+        return key in self._entries or key in self._below
+
+    def names(self, key: str = "") -> list[str]:
+        """The names of the directories below a directory, sorted."""
+        return sorted(self._below.get(key, ()))
+
+    def walk(self, key: str = "") -> Iterator[str]:
+        """The keys of all files at and below a directory."""
+        prefix = f"{key}/" if key else ""
+        return (name for name in self._entries if name.startswith(prefix))
+
+    def size(self, key: str) -> int:
+        """The bytes of a value."""
+        return self._entries[key].size
