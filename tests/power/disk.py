@@ -210,7 +210,7 @@ class Disk:
         if prod(choices.values()) <= most:
             for combination in product(*(range(n) for n in choices.values())):
                 chosen = dict(zip(choices, combination, strict=True))
-                yield self.after(lambda thing, n: chosen[thing])
+                yield self.after(lambda thing, n, chosen=chosen: chosen[thing])
             return
         for _ in range(most):
             yield self.after(_random_pick(rng))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mrec._core import FaultFiles
-
 from tests.faults.story import COLUMN, FULL, PAGES, Kind, Point, Teller, Wrong, as_of_another_boot, check
 from tests.power.disk import Disk, State
 
