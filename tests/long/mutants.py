@@ -118,7 +118,7 @@ MUTANTS = [
     Mutant(
         "the durable file is synced before it is renamed",
         "commit.c",
-        ((("text.data, text.size, durable, error);\n", "text.data, text.size, false, error);\n"),),),
+        (("vfs, path, text.data, text.size, durable, error);", "vfs, path, text.data, text.size, false, error);"),),
         power=("one column",),
     ),
     Mutant(
