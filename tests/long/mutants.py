@@ -124,11 +124,7 @@ MUTANTS = [
     Mutant(
         "closing syncs the documents that automatic flushes replaced",
         "commit.c",
-        (
-            ("        MREC_TRY(mrec_sequence_visit(seq, sync_document, &w, error));\n", ""),
-            ("        walk w = {.vfs = seq->store.files.vfs};\n        MREC", "        MREC"),
-            ("    if (kind == MREC_COMMIT_CLOSE) {\n    }\n", ""),
-        ),
+        (("        MREC_TRY(mrec_sequence_visit(seq, sync_document, &w, error));\n", ""),),
         power=("close and open", "every transition unsynced"),
     ),
     Mutant(
@@ -145,7 +141,7 @@ MUTANTS = [
     Mutant(
         "opening writes a new durable file",
         "reopen.c",
-        (("    MREC_TRY(mrec_commit_durable_file(seq, true, error)); /* (c) */\n", ""),),
+        (("    MREC_TRY(mrec_commit_durable_file(seq, true, error));  /* (c) */\n", ""),),
         power=("open after kills", "close and open"),
     ),
     Mutant(
