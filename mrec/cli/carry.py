@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mrec.trajectory.schema import Schema
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import FilesystemStore, Store, open_store
 from mrec.zarr.write import sync_directories
 
 _FORMAT = {
@@ -21,7 +21,7 @@ _BOX = ("step_index", "vectors", "origin", "boundary")
 
 def carry(source: str, target: str, schema: Schema, kept: Schema) -> None:
     """Copy into a closed record what its trajectory does not replace. schema, kept: of the source, of the target."""
-    store = FilesystemStore(source)
+    store = open_store(source)
     for key in store.walk():
         if not key.startswith("trajectory/") and not _temporary(key):
             _copy(store, key, target)
@@ -64,14 +64,18 @@ def _temporary(key: str) -> bool:
     return any(part == ".durable" or (part[:1] == "." and part.endswith((".tmp", ".old"))) for part in key.split("/"))
 
 
-def _copy(store: FilesystemStore, key: str, target: str) -> None:
+def _copy(store: Store, key: str, target: str) -> None:
     path = os.path.join(target, key)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    shutil.copyfile(store.path(key), path)
+    if isinstance(store, FilesystemStore):
+        shutil.copyfile(store.path(key), path)
+    else:
+        with open(path, "wb") as file:
+            file.write(store.get(key) or b"")
     _sync(path)
 
 
-def _carry_attributes(source: FilesystemStore, target: FilesystemStore, key: str) -> None:
+def _carry_attributes(source: Store, target: Store, key: str) -> None:
     """Add the attributes that are not of the format to a node that was written anew."""
     old, new = source.get(key), target.get(key)
     if old is None or new is None:

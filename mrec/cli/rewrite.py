@@ -24,7 +24,7 @@ from mrec.interop.atoms import AtomSource
 from mrec.trajectory.options import compression_option
 from mrec.trajectory.schema import BlockSchema, Schema
 from mrec.zarr.group import Group
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import Store, open_store
 
 _ROWS = re.compile(r"(.+)=(-?\d*):(-?\d*)(?::(\d+))?", re.S)
 
@@ -203,7 +203,7 @@ def largest_rows(trajectory: Any) -> None:
 
 def stored(record: Any) -> tuple[str | None, int | None]:
     """The compression and frames in a chunk that a record's trajectory has, where the options can say it."""
-    store = FilesystemStore(record.path)
+    store = open_store(record.path)
     lossless: list[str] = []
     rounded: list[str] = []
     trajectory = record.trajectory
@@ -226,7 +226,7 @@ def _can_say(compression: str | None) -> bool:
     return True
 
 
-def _per_chunk(store: FilesystemStore, trajectory: Any) -> int | None:
+def _per_chunk(store: Store, trajectory: Any) -> int | None:
     if len(trajectory.schema.blocks) != 1:
         return None  # the option is one for all blocks
     name, block = next(iter(trajectory.schema.blocks.items()))

@@ -12,8 +12,8 @@ import pytest
 
 import mrec as library
 from tests.cli.inside import Command, bytes_of, make
-from tests.golden import ROOT as GOLDEN
 from tests.golden import TRAJECTORIES
+from tests.golden import path as golden_path
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_cat_refuses_what_is_unlike(run: Command, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", TRAJECTORIES)
 def test_goldens(run: Command, tmp_path: Path, name: str) -> None:
-    golden = GOLDEN / f"{name}.mrec"
+    golden = golden_path(name)
     with library.open(golden) as record:
         schema = record.trajectory.schema
     if any(block.targets or block.aligned_with for block in schema.blocks.values()):
@@ -226,7 +226,23 @@ def test_goldens(run: Command, tmp_path: Path, name: str) -> None:
         return
     run("convert", golden, tmp_path / "out.mrec")
     assert frames(tmp_path / "out.mrec") == frames(golden)
-    assert bytes_of(tmp_path / "out.mrec", ("trajectory",)) == bytes_of(golden, ("trajectory",))
+    if golden.is_dir():
+        assert bytes_of(tmp_path / "out.mrec", ("trajectory",)) == bytes_of(golden, ("trajectory",))
+
+
+def test_a_packed_record(run: Command, tmp_path: Path) -> None:
+    a = make(tmp_path / "a.mrec")
+    library.pack(a)
+    packed = tmp_path / "a.mrec.zip"
+    run("convert", packed, tmp_path / "b.mrec")
+    run("cat", packed, tmp_path / "c.mrec")
+    for made in (tmp_path / "b.mrec", tmp_path / "c.mrec"):
+        assert frames(made) == frames(a)
+        assert bytes_of(made, ("trajectory",)) == bytes_of(a, ("trajectory",))
+    run("export", packed, tmp_path / "out.pdb")
+    run("plot", packed, "pe", "-o", tmp_path / "out.png")
+    assert run("watch", packed).endswith("closed with 6 frames\n")
+    assert run("head", packed) == run("head", a)
 
 
 def test_a_record_that_is_being_written(run: Command, tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import mrec
 import numpy as np
+
+import mrec
 from mrec._core import boot_id
 from mrec.errors import NotARecord
 
@@ -141,16 +142,16 @@ def read(path: Path) -> list[Any] | None:
         return None
 
 
-def check(path: Path, kind: Kind, between: tuple[Point, Point], which: str, making: bool = False) -> Point | None:
-    """The record is that of one of two points, by its published or durable frames. None: there is no record."""
+def check(path: Path, kind: Kind, between: tuple[Point, ...], which: str, making: bool = False) -> Point | None:
+    """The record is that of one of some points, by its published or durable frames. None: there is no record."""
     found = read(path)
     counts = [getattr(point, which) for point in between]
     if found is None:
         if not making and None not in counts:
             raise Wrong(f"no record, where {counts} frames are {which}")
         return None
-    for point, count in zip(between, counts, strict=True):
-        if point.allows(kind, found, count or 0):
+    for point, count in zip(between, [count or 0 for count in counts], strict=True):
+        if point.allows(kind, found, count):
             return Point(point.frames[:count], count, count)
     names = {expected(kind, t): t for point in between for t in point.frames}
     raise Wrong(f"{[names.get(f, '?') for f in found]}, where {counts} of {[p.frames for p in between]} are {which}")
@@ -180,21 +181,23 @@ class Teller:
     point: Point = field(default_factory=Point)
     generation: int = 0
     writer: mrec.TrajectoryWriter | None = None
-    on_point: Callable[[Point, Point], None] = lambda before, after: None
-    under_way: tuple[Point, Point] = (Point(), Point())
+    on_point: Callable[[tuple[Point, ...]], None] = lambda between: None
+    under_way: tuple[Point, ...] = (Point(),)
     making: bool = False
 
     def tell(self, words: str) -> None:
-        """Run them all. When one raises, `under_way` says between which points, `making` that there need be no record."""
+        """Run them all. When one raises, `under_way` says between which points; `making`: there need be no record."""
         for word in words.split():
             after = self._after(word)
             # While one is made, there need be no record: neither a new one nor that which was there.
             self.under_way = self.point, after
+            if word[0] == "T":  # first opened as it is
+                self.under_way = self.point, self._after("O"), after
             self.making = word in "CW"
             self._run(word, after)
-            self.on_point(self.point, after)
+            self.on_point(self.under_way)
             self.point = after
-        self.under_way, self.making = (self.point, self.point), False
+        self.under_way, self.making = (self.point,), False
 
     def _after(self, word: str) -> Point:
         p = self.point
@@ -221,6 +224,7 @@ class Teller:
     def _run(self, word: str, after: Point) -> None:
         match word[0]:
             case "C" | "W":
+                self.leave()
                 options = dict(self.kind.options) | NEVER
                 overwrite = word == "W"
                 self.writer = mrec.TrajectoryWriter(self.path, self.kind.schema(), overwrite=overwrite, **options)
