@@ -68,10 +68,28 @@ static mrec_status remove_child(mrec_vfs *vfs, const char *root, const char *nam
     return status;
 }
 
-/* The marker goes first, so that no reader takes the rest for a record; the directory stays, it carries the lock. */
+/* What makes a trajectory of the files goes first, each part durably, so that also after a power loss no reader takes
+ * what is left for one: without the marker the durable file stands for all that is still there. */
+static mrec_status unpublish(mrec_vfs *vfs, const char *root, mrec_error *error) {
+    bool there = false;
+    char *dir = mrec_path_join(root, "trajectory");
+    mrec_status status = dir ? mrec_file_exists(vfs, dir, &there, error) : mrec_fail_memory(error);
+    if (status == MREC_OK && there)
+        status = remove_child(vfs, dir, "zarr.json", error);
+    if (status == MREC_OK && there)
+        status = mrec_dir_sync(vfs, dir, error);
+    if (status == MREC_OK && there)
+        status = remove_child(vfs, dir, ".durable", error);
+    if (status == MREC_OK && there)
+        status = mrec_dir_sync(vfs, dir, error);
+    free(dir);
+    return status;
+}
+
+/* The directory itself stays, it carries the lock. */
 static mrec_status empty_record(mrec_vfs *vfs, const char *root, mrec_error *error) {
     children c = {.error = error};
-    mrec_status status = remove_child(vfs, root, "trajectory/zarr.json", error);
+    mrec_status status = unpublish(vfs, root, error);
     if (status == MREC_OK)
         status = mrec_dir_list(vfs, root, collect, &c, error);
     if (status == MREC_OK)

@@ -59,6 +59,13 @@ static int px_sync(mrec_vfs *vfs, int fd, bool data_only) {
 #endif
 }
 
+#if defined(__linux__)
+static int px_write_back(mrec_vfs *vfs, int fd, uint64_t offset, uint64_t n) {
+    (void)vfs;
+    return sync_file_range(fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE) < 0 ? -errno : 0;
+}
+#endif
+
 static int px_rename(mrec_vfs *vfs, const char *from, const char *to) {
     (void)vfs;
     return rename(from, to) < 0 ? -errno : 0;
@@ -129,6 +136,9 @@ mrec_vfs *mrec_vfs_posix(void) {
         .size = px_size,
         .truncate = px_truncate,
         .sync = px_sync,
+#if defined(__linux__)
+        .write_back = px_write_back,
+#endif
         .rename = px_rename,
         .unlink = px_unlink,
         .rmdir = px_rmdir,

@@ -10,16 +10,21 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mrec.cli import convert, info, ls
+from mrec.cli import cat, convert, export, head, info, ls, pack, plot, unpack, verify, watch
+from mrec.cli.help import Commands, Help
 from mrec.errors import MrecError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code is 0, 1 for an error (one line on stderr), 2 for a wrong call."""
-    arguments = _parser().parse_args(argv)
+    """Run the command line; the exit code is 0, 1 for an error (one line on stderr), 2 for a wrong call.
+
+    A command that has something to say by its exit code returns it.
+    """
+    arguments = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _terminated)
+    code: int | None = 0
     try:
-        arguments.run(arguments)
+        code = arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has seen enough
@@ -28,15 +33,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    return 0
+    return code or 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (convert, info, ls):
+def parser() -> argparse.ArgumentParser:
+    """The command line, all of it."""
+    made = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.", formatter_class=Help)
+    commands = Commands(made.add_subparsers(title="commands", required=True, metavar="COMMAND"))
+    for module in (info, ls, head, convert, export, cat, plot, pack, unpack, verify, watch):
         module.add_parser(commands)
-    return parser
+    return made
 
 
 def _one_line(error: Exception) -> str:
