@@ -15,7 +15,7 @@ import numpy as np
 from mrec import dtypes
 from mrec._core import Writer as CoreWriter
 from mrec.box import Box
-from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName
+from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName, WriterBusy
 from mrec.frame import Frame
 from mrec.trajectory import batch
 from mrec.trajectory.coerce import coerce_block, coerce_value
@@ -255,9 +255,14 @@ class TrajectoryWriter:
 
     def close(self) -> None:
         """Publish what waits, durably, and end the live form of the record. Closing twice is no error."""
-        if not self._closed:
-            self._closed = True
+        if self._closed:
+            return
+        self._closed = True
+        try:
             self._core.close()
+        except WriterBusy:
+            self._closed = False  # another thread is inside, and what it appends has yet to be published
+            raise
 
     @property
     def closed(self) -> bool:

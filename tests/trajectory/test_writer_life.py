@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +160,20 @@ def test_a_second_thread_inside(tmp_path):
     w.close()
     assert busy and "one writer serves one thread at a time" in busy[0]
     assert len(frames(tmp_path / "a")) == 60 * taken
+
+
+def test_closing_while_a_thread_is_inside_can_be_done_again(tmp_path):
+    w = write(tmp_path / "a", schema(100_000), compression="gzip:9", flush_every=1000)
+    thread = threading.Thread(target=lambda: w.append_many(range(20), b={"q": np.random.normal(size=(20, 100_000))}))
+    thread.start()
+    while w.nframes == 0:
+        time.sleep(0.001)
+    with pytest.raises(WriterBusy):
+        w.close()
+    assert not w.closed
+    thread.join()
+    w.close()
+    assert len(frames(tmp_path / "a")) == 20
 
 
 def test_a_second_writer_in_the_same_process(tmp_path):
