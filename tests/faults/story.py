@@ -20,8 +20,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import mrec
 import numpy as np
+
+import mrec
 from mrec._core import boot_id
 from mrec.errors import NotARecord
 
@@ -185,7 +186,7 @@ class Teller:
     making: bool = False
 
     def tell(self, words: str) -> None:
-        """Run them all. When one raises, `under_way` says between which points, `making` that there need be no record."""
+        """Run them all. When one raises, `under_way` says between which points; `making`: there need be no record."""
         for word in words.split():
             after = self._after(word)
             # While one is made, there need be no record: neither a new one nor that which was there.

@@ -12,7 +12,6 @@ from typing import Any
 
 from mrec._core import FaultFiles
 from mrec.errors import MrecError
-
 from tests.faults.story import COLUMN, FULL, PAGES, UNSYNCED, Kind, Point, Teller, Wrong, check, restart
 
 

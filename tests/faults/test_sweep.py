@@ -7,10 +7,10 @@ import errno
 import random
 from pathlib import Path
 
-import mrec
 import pytest
-from mrec._core import FaultFiles
 
+import mrec
+from mrec._core import FaultFiles
 from tests.faults.story import COLUMN, FULL, NEVER, Point, Teller, check, memory
 from tests.faults.sweep import FAULTS, SCENARIOS, Scenario, Sweep
 
@@ -54,7 +54,11 @@ def test_a_full_disk_with_room_made_goes_on(tmp_path: Path) -> None:
 
 def test_a_failed_with_block_tells_of_both(tmp_path: Path) -> None:
     files = FaultFiles()
-    with files, pytest.raises(ZeroDivisionError) as raised, mrec.TrajectoryWriter(tmp_path / "a.mrec", FULL.schema()) as w:
+    with (
+        files,
+        pytest.raises(ZeroDivisionError) as raised,
+        mrec.TrajectoryWriter(tmp_path / "a.mrec", FULL.schema()) as w,
+    ):
         w.append(FULL.frame((0, 0)))
         files.arm(1, error=errno.EIO, persistent=True)
         raise ZeroDivisionError

@@ -42,7 +42,9 @@ def test_every_call_fails_in_every_way() -> None:
     lines, failures = [], []
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         # The long ones first, so that the processes end together.
-        for done in as_completed([pool.submit(whole, s) for s in sorted(scenarios, key=lambda s: -len(s.words + s.before))]):
+        for done in as_completed(
+            [pool.submit(whole, s) for s in sorted(scenarios, key=lambda s: -len(s.words + s.before))]
+        ):
             scenario, calls, points, failed = done.result()
             failures += failed
             for fault in FAULTS:
