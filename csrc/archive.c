@@ -135,6 +135,7 @@ static const mrec_vfs calls = {
     .mkdir = ar_change,
     .list = ar_list,
     .lock = ar_lock,
+    .unlock = ar_lock,
 };
 
 /* ---- making one --------------------------------------------------------------------------------------------- */

@@ -223,6 +223,12 @@ mrec_status mrec_array_sync(mrec_array *array, mrec_error *error) {
     return MREC_OK;
 }
 
+mrec_status mrec_array_close(mrec_array *array, mrec_error *error) {
+    for (size_t i = 0; i < array->nshards; i++)
+        MREC_TRY(mrec_shard_close(array->shards[i], error));
+    return MREC_OK;
+}
+
 /* ---- the document and the durable file ---- */
 
 mrec_status mrec_array_document(const mrec_array *array, mrec_buffer *out, mrec_error *error) {

@@ -61,6 +61,9 @@ mrec_status mrec_array_land(mrec_array *, mrec_error *);
 /* fdatasync what was written, and fsync the directories of new shard files. Shards that are full are let go. */
 mrec_status mrec_array_sync(mrec_array *, mrec_error *);
 
+/* Close the shard files: some file systems tell only then that a write failed. */
+mrec_status mrec_array_close(mrec_array *, mrec_error *);
+
 /* Append the text of zarr.json with the present length. */
 mrec_status mrec_array_document(const mrec_array *, mrec_buffer *out, mrec_error *);
 

@@ -26,6 +26,11 @@ static mrec_status sync_data(void *arg, mrec_node node, mrec_error *error) {
     return node.array ? mrec_array_sync(node.array, error) : MREC_OK;
 }
 
+static mrec_status close_files(void *arg, mrec_node node, mrec_error *error) {
+    (void)arg;
+    return node.array ? mrec_array_close(node.array, error) : MREC_OK;
+}
+
 static mrec_status write_document(void *arg, mrec_node node, mrec_error *error) {
     const walk *w = arg;
     return node.array ? mrec_array_write_document(node.array, w->durable, error)
@@ -170,6 +175,8 @@ mrec_status mrec_commit(mrec_sequence *seq, mrec_commit_kind kind, mrec_error *e
         walk w = {.vfs = seq->store.files.vfs};
         MREC_TRY(mrec_sequence_visit(seq, sync_document, &w, error));
     }
+    if (closing)
+        MREC_TRY(mrec_sequence_visit(seq, close_files, NULL, error));
     MREC_TRY(mrec_commit_marker(seq, !closing, durable, error));
     return closing ? remove_durable_file(seq, durable, error) : MREC_OK;
 }

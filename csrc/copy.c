@@ -9,6 +9,9 @@
 /* What is read, checksummed and written at a time: it stays in the processor's second cache in between. */
 #define BLOCK ((size_t)256 << 10)
 
+/* What the device is told to begin with at a time. */
+#define WINDOW ((uint64_t)8 << 20)
+
 /* Runs of zeros of this size, at multiples of it in the source, are not written. */
 #define HOLE ((size_t)64 << 10)
 
@@ -44,6 +47,8 @@ mrec_status mrec_copy(mrec_vfs *vfs, const mrec_span *from, const mrec_span *to,
             status = put(vfs, to, to->offset + done, block, piece, error);
         }
         done += piece;
+        if (status == MREC_OK && done % WINDOW == 0)
+            mrec_file_write_back(vfs, to->fd, to->offset + done - WINDOW, WINDOW);
     }
     free(block);
     return status;

@@ -10,26 +10,38 @@
 /* ---- the place ---- */
 
 typedef struct content {
-    bool any, zarr;
+    bool any, zarr, section, other;
 } content;
+
+static bool is_section(const char *name) {
+    static const char *const sections[] = {"trajectory", "frame", "system", "forcefield", "status"};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (strcmp(name, sections[i]) == 0)
+            return true;
+    return false;
+}
 
 static int look(void *arg, const char *name, bool is_directory) {
     content *c = arg;
-    c->any = c->any || strcmp(name, ".zarr.json.tmp") != 0;
-    c->zarr = c->zarr || (!is_directory && strcmp(name, "zarr.json") == 0);
+    c->any = true;
+    if (!is_directory && strcmp(name, "zarr.json") == 0)
+        c->zarr = true;
+    else if (is_directory && is_section(name))
+        c->section = true;
+    else if (strcmp(name, is_directory ? "meta" : ".zarr.json.tmp") != 0)
+        c->other = true;
     return 0;
 }
 
-/* Only a Zarr hierarchy, an empty directory, or what a creation left that was killed at its first file, is ever removed
- * for overwrite. */
+/* Only a record, the beginning of one that a creation left, or an empty directory, is ever removed for overwrite. */
 static mrec_status check_replaceable(mrec_vfs *vfs, const char *path, const mrec_options *options, mrec_error *error) {
-    content c = {false, false};
+    content c = {.any = false};
     mrec_error local;
     if (!options->overwrite)
         return mrec_fail(error, MREC_E_EXISTS, path,
                          "there is something at this path already; pass overwrite=True to "
                          "replace it, or open it to append");
-    if (mrec_dir_list(vfs, path, look, &c, &local) != MREC_OK || (c.any && !c.zarr))
+    if (mrec_dir_list(vfs, path, look, &c, &local) != MREC_OK || (c.any && !(c.zarr && (c.section || !c.other))))
         return mrec_fail(error, MREC_E_EXISTS, path,
                          "what is there is no record, so it is not replaced; remove it first");
     return MREC_OK;
@@ -56,10 +68,28 @@ static mrec_status remove_child(mrec_vfs *vfs, const char *root, const char *nam
     return status;
 }
 
-/* The marker goes first, so that no reader takes the rest for a record; the directory stays, it carries the lock. */
+/* What makes a trajectory of the files goes first, each part durably, so that also after a power loss no reader takes
+ * what is left for one: without the marker the durable file stands for all that is still there. */
+static mrec_status unpublish(mrec_vfs *vfs, const char *root, mrec_error *error) {
+    bool there = false;
+    char *dir = mrec_path_join(root, "trajectory");
+    mrec_status status = dir ? mrec_file_exists(vfs, dir, &there, error) : mrec_fail_memory(error);
+    if (status == MREC_OK && there)
+        status = remove_child(vfs, dir, "zarr.json", error);
+    if (status == MREC_OK && there)
+        status = mrec_dir_sync(vfs, dir, error);
+    if (status == MREC_OK && there)
+        status = remove_child(vfs, dir, ".durable", error);
+    if (status == MREC_OK && there)
+        status = mrec_dir_sync(vfs, dir, error);
+    free(dir);
+    return status;
+}
+
+/* The directory itself stays, it carries the lock. */
 static mrec_status empty_record(mrec_vfs *vfs, const char *root, mrec_error *error) {
     children c = {.error = error};
-    mrec_status status = remove_child(vfs, root, "trajectory/zarr.json", error);
+    mrec_status status = unpublish(vfs, root, error);
     if (status == MREC_OK)
         status = mrec_dir_list(vfs, root, collect, &c, error);
     if (status == MREC_OK)

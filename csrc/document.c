@@ -41,23 +41,11 @@ mrec_status mrec_document_write(mrec_vfs *vfs, mrec_document *doc, const void *t
     return MREC_OK;
 }
 
-static mrec_status sync_parent(mrec_vfs *vfs, const char *path, mrec_error *error) {
-    char *parent = strdup(path);
-    if (!parent)
-        return mrec_fail_memory(error);
-    char *slash = strrchr(parent, '/');
-    if (slash)
-        *(slash == parent ? slash + 1 : slash) = '\0';
-    mrec_status status = mrec_dir_sync(vfs, slash ? parent : ".", error);
-    free(parent);
-    return status;
-}
-
 mrec_status mrec_document_sync_dirs(mrec_vfs *vfs, mrec_document *doc, mrec_error *error) {
     if (doc->dir_unsynced)
         MREC_TRY(mrec_dir_sync(vfs, doc->dir, error));
     if (doc->parent_unsynced)
-        MREC_TRY(sync_parent(vfs, doc->dir, error));
+        MREC_TRY(mrec_parent_sync(vfs, doc->dir, error));
     doc->dir_unsynced = doc->parent_unsynced = false;
     return MREC_OK;
 }

@@ -90,7 +90,9 @@ void mrec_lock_free(mrec_lock *lock) {
         }
     }
     pthread_mutex_unlock(&held_mutex);
-    if (lock->fd >= 0)
+    if (lock->fd >= 0) {
+        lock->vfs->unlock(lock->vfs, lock->fd); /* a child that was forked just now may not have closed its own yet */
         lock->vfs->close(lock->vfs, lock->fd);
+    }
     free(lock);
 }

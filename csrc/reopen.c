@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+mrec_status mrec_reopen_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
+    MREC_TRY(mrec_tree_sync(vfs, path, error));
+    return mrec_parent_sync(vfs, path, error);
+}
+
 /* ---- the sequence in memory ---- */
 
 static mrec_status load_array(mrec_sequence *seq, const mrec_array_state *state, mrec_array **array,

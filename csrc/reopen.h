@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Opening a record to append (storage.md, Opening for writing). The caller holds the lock, has synced the tree as found
- * (mrec_tree_sync), has parsed the documents, and describes the state that stands. */
+ * Opening a record to append (storage.md, Opening for writing). The caller holds the lock, has synced what it found
+ * (mrec_reopen_sync), has parsed the documents, and describes the state that stands. */
 #ifndef MREC_REOPEN_H
 #define MREC_REOPEN_H
 
@@ -53,6 +53,9 @@ typedef struct mrec_standing {
     const char *marker_text;        /* the durable state stands: trajectory/zarr.json from .durable, otherwise NULL */
     bool truncate;                  /* the standing is shorter than what is published: publish it first */
 } mrec_standing;
+
+/* Step (a): sync every file and directory of the record as found, and its own name. */
+mrec_status mrec_reopen_sync(mrec_vfs *, const char *path, mrec_error *);
 
 /* Steps (b)-(f). Takes the lock over, also on failure. On success the writer is ready to append. */
 mrec_status mrec_reopen(mrec_vfs *, const char *path, mrec_lock *, const mrec_schema *, const mrec_options *,

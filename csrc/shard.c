@@ -54,7 +54,9 @@ static void link_open(mrec_shard *shard) {
     files->open++;
 }
 
-static mrec_status close_file(mrec_shard *shard, mrec_error *error) {
+mrec_status mrec_shard_close(mrec_shard *shard, mrec_error *error) {
+    if (shard->fd < 0)
+        return MREC_OK;
     unlink_open(shard);
     int fd = shard->fd;
     shard->fd = -1;
@@ -65,7 +67,7 @@ static mrec_status close_file(mrec_shard *shard, mrec_error *error) {
 static mrec_status evict_oldest(mrec_files *files, mrec_error *error) {
     mrec_shard *shard = files->oldest;
     MREC_TRY(mrec_shard_sync(shard, error));
-    return close_file(shard, error);
+    return mrec_shard_close(shard, error);
 }
 
 static mrec_status open_file(mrec_shard *shard, mrec_error *error) {
@@ -122,8 +124,7 @@ mrec_status mrec_shard_new(mrec_files *files, const char *path, uint64_t nchunks
 void mrec_shard_free(mrec_shard *shard) {
     if (!shard)
         return;
-    if (shard->fd >= 0)
-        close_file(shard, NULL);
+    mrec_shard_close(shard, NULL);
     mrec_buffer_free(&shard->waiting);
     free(shard->index);
     free(shard->path);

@@ -33,6 +33,9 @@ mrec_status mrec_shard_new(mrec_files *files, const char *path, uint64_t nchunks
 mrec_status mrec_shard_load(mrec_files *files, const char *path, uint64_t nchunks, const mrec_pipeline *pipeline,
                             uint64_t named, mrec_shard **shard, mrec_error *);
 
+/* Close the file, if it is open; the next call that needs it opens it again. */
+mrec_status mrec_shard_close(mrec_shard *shard, mrec_error *);
+
 void mrec_shard_free(mrec_shard *shard);
 
 /* Encode n bytes as the whole chunk `chunk` to a place never used. The bytes may wait in memory until

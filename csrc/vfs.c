@@ -110,6 +110,11 @@ mrec_status mrec_file_sync(mrec_vfs *vfs, int fd, const char *path, mrec_error *
     return sync_fd(vfs, fd, path, true, error);
 }
 
+void mrec_file_write_back(mrec_vfs *vfs, int fd, uint64_t offset, uint64_t n) {
+    if (vfs->write_back)
+        vfs->write_back(vfs, fd, offset, n);
+}
+
 /* Open, sync, close: whatever was written through any descriptor of the file. */
 static mrec_status sync_path(mrec_vfs *vfs, const char *path, bool directory, mrec_error *error) {
     int fd = open_retrying(vfs, path, directory ? O_RDONLY | O_DIRECTORY : O_RDONLY);
@@ -126,6 +131,18 @@ mrec_status mrec_path_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
 
 mrec_status mrec_dir_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
     return sync_path(vfs, path, true, error);
+}
+
+mrec_status mrec_parent_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
+    char *parent = strdup(path);
+    if (!parent)
+        return mrec_fail_memory(error);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        *(slash == parent ? slash + 1 : slash) = '\0';
+    mrec_status status = mrec_dir_sync(vfs, slash ? parent : ".", error);
+    free(parent);
+    return status;
 }
 
 mrec_status mrec_file_load(mrec_vfs *vfs, const char *path, mrec_buffer *out, bool *found, mrec_error *error) {

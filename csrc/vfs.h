@@ -24,12 +24,15 @@ struct mrec_vfs {
     int64_t (*size)(mrec_vfs *, int fd);
     int (*truncate)(mrec_vfs *, int fd, uint64_t size);
     int (*sync)(mrec_vfs *, int fd, bool data_only); /* fdatasync or fsync; the full one on macOS */
+    /* Begin to write a range to the device, not waiting. NULL where the system has no such call. */
+    int (*write_back)(mrec_vfs *, int fd, uint64_t offset, uint64_t n);
     int (*rename)(mrec_vfs *, const char *from, const char *to);
     int (*unlink)(mrec_vfs *, const char *path);
     int (*rmdir)(mrec_vfs *, const char *path);
     int (*mkdir)(mrec_vfs *, const char *path);
     int (*list)(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg);
     int (*lock)(mrec_vfs *, int fd); /* flock exclusive, not waiting; -EWOULDBLOCK when held elsewhere */
+    int (*unlock)(mrec_vfs *, int fd);
 };
 
 /* Make a call, and again while a signal interrupted it before it did anything: MREC_RETRY(fd, vfs->open(...)). */
@@ -55,6 +58,9 @@ mrec_status mrec_file_size(mrec_vfs *, int fd, const char *path, uint64_t *size,
 mrec_status mrec_file_truncate(mrec_vfs *, int fd, const char *path, uint64_t size, mrec_error *);
 mrec_status mrec_file_sync(mrec_vfs *, int fd, const char *path, mrec_error *);
 
+/* Advice: this range will be synced soon, so let the device begin. Promises nothing, and so can not fail. */
+void mrec_file_write_back(mrec_vfs *, int fd, uint64_t offset, uint64_t n);
+
 /* fdatasync of a file that is not open here. */
 mrec_status mrec_path_sync(mrec_vfs *, const char *path, mrec_error *);
 
@@ -72,6 +78,7 @@ mrec_status mrec_file_remove(mrec_vfs *, const char *path, mrec_error *);
 
 mrec_status mrec_dir_make(mrec_vfs *, const char *path, mrec_error *); /* one that is there is no error */
 mrec_status mrec_dir_sync(mrec_vfs *, const char *path, mrec_error *);
+mrec_status mrec_parent_sync(mrec_vfs *, const char *path, mrec_error *); /* fsync of the directory it is in */
 mrec_status mrec_dir_list(mrec_vfs *, const char *path, mrec_vfs_visit visit, void *arg, mrec_error *);
 
 /* Remove a file, or a directory and all below it, never following links. */

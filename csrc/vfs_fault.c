@@ -178,6 +178,11 @@ static int ft_lock(mrec_vfs *vfs, int fd) {
     return instead ? instead : f->inner->lock(f->inner, fd);
 }
 
+/* Not a call that can fail or be counted: it only comes before the close that does the same. */
+static int ft_unlock(mrec_vfs *vfs, int fd) {
+    return own(vfs)->inner->unlock(own(vfs)->inner, fd);
+}
+
 /* ---- the handle ---- */
 
 mrec_vfs *mrec_vfs_fault_new(void) {
@@ -195,6 +200,7 @@ mrec_vfs *mrec_vfs_fault_new(void) {
         .mkdir = ft_mkdir,
         .list = ft_list,
         .lock = ft_lock,
+        .unlock = ft_unlock,
     };
     fault_vfs *f = calloc(1, sizeof *f);
     if (!f)

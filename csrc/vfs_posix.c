@@ -59,6 +59,13 @@ static int px_sync(mrec_vfs *vfs, int fd, bool data_only) {
 #endif
 }
 
+#if defined(__linux__)
+static int px_write_back(mrec_vfs *vfs, int fd, uint64_t offset, uint64_t n) {
+    (void)vfs;
+    return sync_file_range(fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE) < 0 ? -errno : 0;
+}
+#endif
+
 static int px_rename(mrec_vfs *vfs, const char *from, const char *to) {
     (void)vfs;
     return rename(from, to) < 0 ? -errno : 0;
@@ -115,6 +122,11 @@ static int px_lock(mrec_vfs *vfs, int fd) {
     return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 }
 
+static int px_unlock(mrec_vfs *vfs, int fd) {
+    (void)vfs;
+    return flock(fd, LOCK_UN) < 0 ? -errno : 0;
+}
+
 mrec_vfs *mrec_vfs_posix(void) {
     static mrec_vfs posix = {
         .open = px_open,
@@ -124,12 +136,16 @@ mrec_vfs *mrec_vfs_posix(void) {
         .size = px_size,
         .truncate = px_truncate,
         .sync = px_sync,
+#if defined(__linux__)
+        .write_back = px_write_back,
+#endif
         .rename = px_rename,
         .unlink = px_unlink,
         .rmdir = px_rmdir,
         .mkdir = px_mkdir,
         .list = px_list,
         .lock = px_lock,
+        .unlock = px_unlock,
     };
     return &posix;
 }

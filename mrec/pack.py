@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from mrec._core import Lock, copy, crc32, sync_tree
+from mrec._core import Lock, copy, crc32, sync_found
 from mrec.errors import CorruptData, InvalidValue, NotARecord, RecordExists, RecordNotFound
 from mrec.record import Record
 from mrec.trajectory.closed import Piece, closed_files
@@ -79,7 +79,7 @@ def unpack(zip: PathLike, target: PathLike | None = None) -> str:
         made = os.path.join(private, os.path.basename(root))
         os.mkdir(made)
         _extract(store, made)
-        sync_tree(made)
+        sync_found(made)
         try:
             os.rename(made, root)
         except OSError as e:

@@ -11,7 +11,13 @@ import numpy as np
 from mrec.dtypes import DTYPES, TAGS
 
 ROOT = Path(__file__).parent / "data" / "golden"
-TRAJECTORIES = ["fixed_raw", "fixed_p3", "large_frames", "ragged"]
+TRAJECTORIES = ["fixed_raw", "fixed_p3", "fixed_p3_zip", "large_frames", "ragged"]
+
+
+def path(name: str) -> Path:
+    """A store: a directory, or a zip file."""
+    directory = ROOT / f"{name}.mrec"
+    return directory if directory.exists() else ROOT / f"{name}.mrec.zip"
 
 
 def load(name: str) -> Any:

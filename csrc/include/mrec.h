@@ -129,8 +129,8 @@ typedef struct mrec_options {
     uint64_t chunks_per_shard; /* 0: the extents rule */
     uint64_t flush_frames;     /* land every so many frames; 0: by the cadence rule */
     uint64_t flush_bytes;      /* land when so many bytes wait; 0: by the cadence rule */
-    double flush_seconds;      /* land when the last landing is so long ago; 0: 10 s; infinity: never */
-    double durable_seconds;    /* make a landing durable when the last durable one is so long ago; infinity: never */
+    double flush_seconds;      /* land when the last landing is so long ago; 0: 10 s; < 0: always; infinity: never */
+    double durable_seconds;    /* make a landing durable when the last such is so long ago; 0: 60 s; < 0, infinity */
     bool no_durable;           /* flush and close do not sync */
     bool overwrite;            /* replace a record that is there */
     const char *meta_json;     /* attributes of meta/, a JSON object; NULL: none. The caller vouches that it is one */

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mrec.cli import convert, info, ls, verify
+from mrec.cli import cat, convert, export, head, info, ls, pack, plot, unpack, verify, watch
+from mrec.cli.help import Commands, Help
 from mrec.errors import MrecError
 
 
@@ -19,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     A command that has something to say by its exit code returns it.
     """
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _terminated)
     code: int | None = 0
     try:
@@ -35,12 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code or 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (convert, info, ls, verify):
+def parser() -> argparse.ArgumentParser:
+    """The command line, all of it."""
+    made = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.", formatter_class=Help)
+    commands = Commands(made.add_subparsers(title="commands", required=True, metavar="COMMAND"))
+    for module in (info, ls, head, convert, export, cat, plot, pack, unpack, verify, watch):
         module.add_parser(commands)
-    return parser
+    return made
 
 
 def _one_line(error: Exception) -> str:

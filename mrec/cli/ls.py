@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mrec.cli.sizes import disk_usage, human
+from mrec.cli.sizes import human
 from mrec.errors import NotARecord, RecordNotFound
 from mrec.zarr.array import Array
 from mrec.zarr.group import Group
-from mrec.zarr.store import FilesystemStore
+from mrec.zarr.store import open_store
 
 
 @dataclass
@@ -50,16 +50,18 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def walk(path: str) -> Iterator[Node]:
-    """The nodes at and below a directory, parents first. RecordNotFound, NotARecord."""
+    """The nodes at and below a directory or in a zip file, parents first. RecordNotFound, NotARecord."""
     if not os.path.lexists(path):
         raise RecordNotFound(f"{path}: there is nothing")
-    if not os.path.isfile(os.path.join(path, "zarr.json")):
+    store = open_store(path)
+    if not store.exists("zarr.json"):
         raise NotARecord(f"{path} is no record: it has no zarr.json")
-    yield from _walk(Group(FilesystemStore(path)))
+    yield from _walk(Group(store))
 
 
 def _walk(node: Group | Array) -> Iterator[Node]:
-    size, files = disk_usage(node.store.path(node.path))
+    sizes = [node.store.size(key) for key in node.store.walk(node.path)]
+    size, files = sum(sizes), len(sizes)
     if isinstance(node, Array):
         yield _array(node, size, files)
         return

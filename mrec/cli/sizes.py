@@ -7,11 +7,19 @@ import os
 
 
 def disk_usage(path: str) -> tuple[int, int]:
-    """Bytes in the files at and below a path, and the number of files."""
+    """Bytes in the files at and below a path, and the number of files; what goes meanwhile does not count."""
     if os.path.isfile(path):
         return os.path.getsize(path), 1
-    sizes = [os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names]
-    return sum(sizes), len(sizes)
+    sizes = [_size(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names]
+    there = [size for size in sizes if size is not None]
+    return sum(there), len(there)
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:
+        return None
 
 
 def human(size: float) -> str:

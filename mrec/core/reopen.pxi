@@ -33,9 +33,6 @@ cdef extern from "lock.h" nogil:
     mrec_status mrec_lock_take(mrec_vfs *, const char *path, mrec_lock **lock, mrec_error *)
     void mrec_lock_free(mrec_lock *lock)
 
-cdef extern from "vfs.h" nogil:
-    mrec_status mrec_tree_sync(mrec_vfs *, const char *path, mrec_error *)
-
 cdef extern from "reopen.h" nogil:
     ctypedef struct mrec_array_state:
         const char *key
@@ -90,11 +87,13 @@ cdef extern from "reopen.h" nogil:
         const char *marker_text
         bint truncate
 
+    mrec_status mrec_reopen_sync(mrec_vfs *, const char *path, mrec_error *)
     mrec_status mrec_reopen(mrec_vfs *, const char *path, mrec_lock *, const mrec_schema *, const mrec_options *,
                             const mrec_standing *, mrec_writer **, mrec_error *)
     mrec_lock *mrec_writer_release(mrec_writer *)
 
 
+@cython.no_gc_clear
 cdef class Lock:
     """The hold on a record's directory that one writer has. RecordLocked when another has it."""
 
@@ -125,14 +124,14 @@ cdef class Lock:
         mrec_lock_free(self.lock)
 
 
-def sync_tree(path):
-    """Sync every file and directory at and below path, as found."""
+def sync_found(path):
+    """Sync every file and directory of a record as found, and its own name."""
     cdef mrec_error error
     cdef bytes where = path.encode("utf-8", "surrogateescape")
     cdef const char *text = where
     cdef mrec_vfs *vfs = vfs_in_use()
     with nogil:
-        check(mrec_tree_sync(vfs, text, &error), &error)
+        check(mrec_reopen_sync(vfs, text, &error), &error)
 
 
 cdef class _StandingState:
@@ -258,5 +257,6 @@ def release(Writer writer not None):
     """End a writer without publishing, and hand its lock back."""
     cdef Lock lock = Lock.__new__(Lock, None)
     lock.lock = mrec_writer_release(writer.writer)
+    lock.files = writer.files
     writer.writer = NULL
     return lock

@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
+cimport cython
+
+
+@cython.no_gc_clear
 cdef class Writer:
     """A writer of the core. Made by `create` and `reopen` (mrec.trajectory.writer is the public face)."""
 

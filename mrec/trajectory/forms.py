@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,20 @@ class Arrays:
         self.standing = standing
         self.store = store.again()
         self._sources: dict[str, AnySource] = {}
+        self._lengths: dict[str, int] = {}
 
     def source(self, path: str) -> AnySource:
-        """What reads the array at a path below `trajectory/`."""
+        """What reads the array at a path below `trajectory/`.
+
+        It ends where the state does, not where the document says: the core has to know which chunk is still open.
+        """
         found = self._sources.get(path)
         if found is None:
             meta = self.standing.array(path)
             if meta is None:
                 raise CorruptData(f"{ROOT}/{path}: the array is missing")
+            if path in self._lengths:
+                meta = replace(meta, shape=(self._lengths[path], *meta.shape[1:]))
             loss, tail = self.standing.absent_is_loss, self.standing.tails.get(path)
             found = self.store.source(f"{ROOT}/{path}", meta, absent_is_loss=loss, tail=tail)
             self._sources[path] = found
@@ -55,6 +61,7 @@ class Arrays:
             raise SchemaError(f"{ROOT}/{path}: {meta.data_type}{list(meta.shape)} is stored, {declared} declared")
         if meta.shape[0] < least:
             raise CorruptData(f"{ROOT}/{path}: the array has {meta.shape[0]} rows, fewer than the {least} claimed")
+        self._lengths[path] = least
         return meta
 
     def read_index(self, path: str, nstep: int) -> Ints:
@@ -62,6 +69,7 @@ class Arrays:
         meta = self.check(path, "u64", (), 0)
         # A live array may stand longer than it is; it is never longer than one entry a frame.
         n = 0 if meta is None else min(meta.shape[0], nstep)
+        self._lengths[path] = n
         index = self.source(path).read(0, n) if n else np.empty(0, np.uint64)
         below = index < nstep
         count = n if below.all() else int(np.argmin(below))
@@ -109,6 +117,8 @@ class BlockForm:
         self.uniform = rows
         lengths = [self._column_length(column, 1) for column in self.schema.columns.values()] if nstep else [0]
         self.n = min(min(lengths) // self.uniform, nstep)
+        for column in self.schema.columns.values():
+            self._column_length(column, self.n * self.uniform)
         self._check_masks(self.n * self.uniform)
 
     def _indexed(self, nstep: int) -> None:

@@ -16,7 +16,9 @@ from mrec.trajectory import forms
 from mrec.trajectory.forms import Arrays, BlockForm, BoxForm
 from mrec.trajectory.select import masked
 from mrec.trajectory.standing import Standing
+from mrec.zarr.codecs import is_int
 from mrec.zarr.json import parse
+from mrec.zarr.metadata import parse_group
 from mrec.zarr.store import Store
 
 #: Bytes that iteration reads ahead at most (or one frame), and frames.
@@ -109,6 +111,8 @@ class State:
         cells = self._cells(start, stop)
         blocks = [(name, _updates(form, start, stop)) for name, form in self.blocks.items()]
         values = [(name, self._python_values(name, start, stop)) for name in self.schema.values]
+        if any(form.schema.targets for form in self.blocks.values()):
+            self._check_targets(dict(blocks), start)
 
         def make(i: int) -> Frame:
             present = {name: found for name, series in blocks if (found := series[i]) is not None}
@@ -116,6 +120,29 @@ class State:
             return Frame._made(present, steps[i], times[i], cells[i], given, start + i)
 
         return map(make, range(n))
+
+    def _check_targets(self, blocks: dict[str, list[Block | None]], start: int) -> None:
+        """Refuse a row reference that names no row of its target in the same frame."""
+        for name, form in self.blocks.items():
+            for column, target in (form.schema.targets or {}).items():
+                fixed = self._section_rows(target) if target.startswith("/") else None
+                for i, block in enumerate(blocks[name]):
+                    if block is None:
+                        continue
+                    other = blocks[target][i] if target in blocks else None
+                    rows = fixed if fixed is not None else other.nrows if other is not None else 0
+                    values = np.ma.compressed(block[column]) if column in block else np.empty(0)
+                    if values.dtype != np.uint64 or (values >= rows).any():
+                        raise CorruptData(
+                            f"trajectory/{name}/{column}, frame {start + i}: a value is no row of {target!r}, "
+                            f"which has {rows}"
+                        )
+
+    def _section_rows(self, target: str) -> int:
+        """The rows of "/<section>/<block>"; 0 when there is no such block."""
+        raw = None if target.startswith("/trajectory/") else self.arrays.store.get(f"{target[1:]}/zarr.json")
+        count = parse_group(raw, target).attributes.get("count") if raw is not None else 0
+        return count if is_int(count, 0, 2**63 - 1) else 0
 
     def _python_values(self, name: str, start: int, stop: int) -> list[Any]:
         found = self.values(name, start, stop)

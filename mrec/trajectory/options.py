@@ -16,22 +16,22 @@ _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**
 _SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _NEVER = math.inf
-_ALWAYS = 1e-9  # 0 means "the default" to the core
+_ALWAYS = -1.0  # 0 means "the default" to the core
 
 
 def compression_option(text: str | None) -> dict[str, int]:
     """ "none", "gzip:n", "zstd:n" or "shuffle+zstd:n" (n may be left out); None is the default of each column type."""
     if text is None:
         return {}
-    name, _, level = text.partition(":") if isinstance(text, str) else (text, "", "")
+    name, colon, level = text.partition(":") if isinstance(text, str) else (text, "", "")
     if name not in _COMPRESSION:
         raise InvalidValue(f'compression is {text!r}; use "none", "gzip:n", "zstd:n" or "shuffle+zstd:n"')
     number, default = _COMPRESSION[name]
     try:
-        n = int(level) if level else default
+        n = int(level) if colon else default
     except ValueError:
         n = None
-    if n is None or (level and n not in _LEVELS[name]):
+    if n is None or (colon and n not in _LEVELS[name]):
         levels = _LEVELS[name]
         allowed = f"takes a level from {levels.start} to {levels.stop - 1}" if levels else "takes no level"
         raise InvalidValue(f"compression is {text!r}; {name} {allowed}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mrec import dtypes
-from mrec._core import Lock, Writer, release, sync_tree
+from mrec._core import Lock, Writer, release, sync_found
 from mrec._core import reopen as core_reopen
 from mrec.box import Box
 from mrec.errors import InvalidValue, UnsupportedCodec
@@ -20,7 +20,7 @@ from mrec.trajectory.coerce import coerce_block
 from mrec.trajectory.forms import BlockForm, progression
 from mrec.trajectory.frames import State
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.standing import DURABLE, MARKER, ROOT, Durable, read_standing
+from mrec.trajectory.standing import MARKER, ROOT, Durable, read_standing
 from mrec.trajectory.writer import lock_errors
 from mrec.zarr.codecs import Shard
 from mrec.zarr.metadata import ArrayMeta, parse_group
@@ -98,7 +98,7 @@ def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None
     with lock_errors(root):
         lock = Lock(root)
     try:
-        sync_tree(root)
+        sync_found(root)
         store = FilesystemStore(root)
         state = _state(store)
         state.schema.check_writable()
@@ -107,10 +107,9 @@ def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None
         if keep < state.nstep:
             lock = release(writer)
             writer = core_reopen(root, lock, state.schema, options, make_plan(_state(store), store, keep, True))
-    except BaseException:
-        lock.release()  # not when the exception's traceback goes, which a caller may keep
-        raise
-    return writer, state.schema
+        return writer, state.schema
+    finally:
+        lock.release()  # a writer that came about has taken it over
 
 
 def _state(store: Store) -> State:
@@ -327,17 +326,16 @@ def _array_plan(
 
 
 def _dead(plan: Plan, schema: Schema, store: Store) -> Iterator[str]:
-    """Directories that a transition left, in the order in which they may go, and temporary files.
+    """Directories that a transition left, in the order in which they may go, and temporary files elsewhere.
 
     Only names that are the writer's own: an undeclared group is another program's, and stays.
     """
     own = ["box/vectors", "box/boundary", "box/origin", "box/step_index", "step", "time"]
     for name in schema.blocks:
         own += [f"{name}/step_index", f"{name}/offset"]
-    for path in own:
-        if path not in plan.arrays and store.exists(f"{ROOT}/{path}"):
-            yield f"{ROOT}/{path}"
+    gone = [f"{ROOT}/{path}/" for path in own if path not in plan.arrays and store.exists(f"{ROOT}/{path}")]
+    yield from (path.rstrip("/") for path in gone)
     for key in store.walk(ROOT):
         name = os.path.basename(key)
-        if name.startswith(".") and name.endswith(".tmp") and key != DURABLE:
+        if name.startswith(".") and name.endswith(".tmp") and not key.startswith(tuple(gone)):
             yield key

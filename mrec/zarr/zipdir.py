@@ -123,8 +123,6 @@ def _find_end64(fd: int, end: int) -> tuple[int, list[int]] | None:
     signature, disk, told, disks = z.LOCATOR.unpack(_read(fd, z.LOCATOR.size, locator))
     if signature != z.LOCATOR_SIGNATURE:
         return None
-    if disk or disks > 1:
-        raise CorruptData("the archive is split over several files")
     base = max(0, locator - z.MASK16)
     before = _read(fd, locator - base, base)
 
@@ -139,7 +137,9 @@ def _find_end64(fd: int, end: int) -> tuple[int, list[int]] | None:
         while at >= 0 and not reaches(at):
             at = before.rfind(z.END64_SIGNATURE, 0, at)
     if at < 0:
-        raise CorruptData("the ZIP64 end record is not where its locator says")
+        return None  # it was the end of a comment
+    if disk or disks > 1:
+        raise CorruptData("the archive is split over several files")
     return base + at, list(z.END64.unpack_from(before, at)[4:])
 
 

@@ -285,7 +285,7 @@ def test_a_conversion_that_is_stopped_leaves_nothing(tmp_path: Path, number: sig
     call = [sys.executable, "-m", "mrec.cli", "convert", datafiles.TRR, "-t", datafiles.GRO, tmp_path / "out.mrec"]
     process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob(".mrec-convert-*/*/trajectory")):
+    while not list(tmp_path.glob(".mrec-*/*/trajectory")):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.002)

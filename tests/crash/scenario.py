@@ -41,7 +41,7 @@ def frame(i: int) -> mrec.Frame:
         "name": [f"{k}:{i}" for k in range(n)],
         "tag": tag,
     }
-    blocks = {"atoms": atoms, "bonds": {"atomi": np.arange(i // 4 % 3, dtype=np.uint64) + i // 4}}
+    blocks = {"atoms": atoms, "bonds": {"atomi": np.arange(i // 4 % 3, dtype=np.uint64) + i // 4 % 20}}
     return mrec.Frame(
         blocks,
         step=10 * i + (i > 9),

@@ -13,7 +13,7 @@ from tests import golden
 
 @pytest.fixture(params=golden.TRAJECTORIES)
 def pair(request):
-    return mrec.open(golden.ROOT / f"{request.param}.mrec").trajectory, golden.load(request.param)
+    return mrec.open(golden.path(request.param)).trajectory, golden.load(request.param)
 
 
 def check_frame(found, entry, schema):

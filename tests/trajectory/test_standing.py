@@ -396,3 +396,30 @@ def test_a_system_beside(tmp_path):
     edit(path / "system" / "atoms" / "zarr.json", lambda d: d["attributes"].update(count=13))
     with pytest.raises(CorruptData, match="system/atoms"):
         open_(path)
+
+
+@pytest.mark.parametrize("target", ["atoms", "/system/atoms"])
+def test_row_references_are_checked(tmp_path, target):
+    path = tmp_path / "r.mrec"
+    made = mrec.Schema().block("atoms", rows=5).column("x", "f64").block("bonds", rows=2).column("atomi", "u64")
+    with mrec.TrajectoryWriter(path, made) as writer:
+        for i, n in enumerate([5, 5, 4]):
+            writer.append(i, atoms={"x": np.zeros(n)}, bonds={"atomi": np.array([0, 4], "u8")})
+    declared = ["attributes", "sequence_schema", "blocks", "bonds"]
+
+    def declare(document):
+        for key in declared:
+            document = document[key]
+        document["targets"] = {"atomi": target}
+
+    edit(path / "trajectory" / "zarr.json", declare)
+    if target.startswith("/"):
+        with pytest.raises(CorruptData, match=r"frame 0.*no row of '/system/atoms', which has 0"):
+            open_(path)[0]
+        return
+    trajectory = open_(path)
+    assert trajectory[1]["bonds"]["atomi"].tolist() == [0, 4]
+    with pytest.raises(
+        CorruptData, match=r"trajectory/bonds/atomi, frame 2: a value is no row of 'atoms', which has 4"
+    ):
+        trajectory[2]

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a rewritten record takes over byte for byte: all but the trajectory, and in it whatever is not of the format."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from mrec.trajectory.schema import Schema
+from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
+from mrec.zarr.store import FilesystemStore, Store, open_store
+from mrec.zarr.write import sync_directories
+
+_FORMAT = {
+    "sequence_schema", "nstep", "mrec_nstep", "step_progression", "time_progression", "meta_dtype", "vectors", "origin",
+    "boundary", "cell_defined", "uniform_rows", "dense_updates", "structural_shape",
+}  # fmt: skip
+_BOX = ("step_index", "vectors", "origin", "boundary")
+
+
+def carry(source: str, target: str, schema: Schema, kept: Schema) -> None:
+    """Copy into a closed record what its trajectory does not replace. schema, kept: of the source, of the target."""
+    store = open_store(source)
+    for key in store.walk():
+        if not key.startswith("trajectory/") and not _temporary(key):
+            _copy(store, key, target)
+    nodes = {f"trajectory/{path}".rstrip("/"): kind for path, kind in _nodes(schema)}
+    dropped = tuple(f"trajectory/{name}" for name in schema.blocks if name not in kept.blocks)
+    for key in store.walk("trajectory"):
+        group = _group_of(key, nodes)
+        if group is not None and not _temporary(key) and group.removesuffix("/_validity") not in dropped:
+            _copy(store, key, target)
+            if not os.path.exists(os.path.join(target, group, "zarr.json")):
+                _copy(store, f"{group}/zarr.json", target)
+    for path in nodes:
+        _carry_attributes(store, FilesystemStore(target), f"{path}/zarr.json")
+    sync_directories(target)
+
+
+def _nodes(schema: Schema) -> Iterator[tuple[str, str]]:
+    """The nodes that a trajectory of this schema may have, below `trajectory/`."""
+    yield from (("", "group"), ("meta", "group"), ("box", "group"), ("step", "array"), ("time", "array"))
+    yield from ((f"box/{name}", "array") for name in _BOX)
+    yield from ((f"meta/{name}", "array") for name in schema.values)
+    for name, block in schema.blocks.items():
+        yield from ((name, "group"), (f"{name}/_validity", "group"))
+        yield from ((f"{name}/{array}", "array") for array in ("step_index", "offset", *block.columns))
+        yield from ((f"{name}/_validity/{column}", "array") for column in block.columns)
+
+
+def _group_of(key: str, nodes: dict[str, str]) -> str | None:
+    """The group of the format in which a file lies that is not of the format; None for a file that is."""
+    parent, _, name = key.rpartition("/")
+    if name == "zarr.json" and parent in nodes:
+        return None
+    while parent not in nodes:
+        parent = parent.rpartition("/")[0]
+    return parent if nodes[parent] == "group" else None
+
+
+def _temporary(key: str) -> bool:
+    """A file, or a file in a directory, that a writer had not finished or not removed."""
+    return any(part == ".durable" or (part[:1] == "." and part.endswith((".tmp", ".old"))) for part in key.split("/"))
+
+
+def _copy(store: Store, key: str, target: str) -> None:
+    path = os.path.join(target, key)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if isinstance(store, FilesystemStore):
+        shutil.copyfile(store.path(key), path)
+    else:
+        with open(path, "wb") as file:
+            file.write(store.get(key) or b"")
+    _sync(path)
+
+
+def _carry_attributes(source: Store, target: Store, key: str) -> None:
+    """Add the attributes that are not of the format to a node that was written anew."""
+    old, new = source.get(key), target.get(key)
+    if old is None or new is None:
+        return
+    found = parse_node(old, source.path(key)).attributes
+    extra = {name: value for name, value in found.items() if name not in _FORMAT}
+    if extra:
+        node: GroupMeta | ArrayMeta = parse_node(new, target.path(key))
+        node.attributes.update(extra)
+        replace_document(target.path(key), node)
+
+
+def replace_document(path: str, node: GroupMeta | ArrayMeta) -> None:
+    """Write a node's document anew."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(node.document())
+    _sync(path)
+
+
+def _sync(path: str) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The options that choose frames, the same in every command, and opening what they choose from."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from mrec.errors import MrecError
+
+
+def add_frames(parser: argparse.ArgumentParser) -> None:
+    """Declare --start, --stop and --stride."""
+    parser.add_argument("--start", type=int, metavar="FRAME", help="first frame, counted from 0; -1 is the last one")
+    parser.add_argument("--stop", type=int, metavar="FRAME", help="first frame not taken")
+    parser.add_argument("--stride", type=positive, metavar="N", help="take every N-th frame")
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, as an option takes it."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("it is at least 1")
+    return number
+
+
+def frames(arguments: argparse.Namespace) -> slice:
+    """What --start, --stop and --stride say."""
+    return slice(arguments.start, arguments.stop, arguments.stride)
+
+
+def chosen(path: str, trajectory: Any, which: slice) -> Any:
+    """The frames of a slice; MrecError when it names none."""
+    view = trajectory[which]
+    if not len(view):
+        raise MrecError(f"{path} has {len(trajectory)} frames, and none of them is chosen")
+    return view
+
+
+def is_record(path: str) -> bool:
+    """Whether a path names a record, whatever is there."""
+    return path.rstrip("/").endswith((".mrec", ".mrec.zip")) or os.path.isfile(os.path.join(path, "zarr.json"))
+
+
+def note(text: str) -> None:
+    """Say on stderr what the user may not expect."""
+    print(f"mrec: note: {text}", file=sys.stderr)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a command makes: in a private directory beside its place, renamed there when it is whole."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mrec.errors import MrecError, NotARecord, RecordExists, RecordLocked
+from mrec.zarr.write import sync_directory
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Declare --overwrite."""
+    parser.add_argument("--overwrite", action="store_true", help="replace what is at OUT")
+
+
+@contextmanager
+def new_record(output: str, overwrite: bool) -> Iterator[str]:
+    """A path to make a record at; it becomes `output` at the end, when nothing was raised.
+
+    RecordExists, unless overwrite and there is a record; RecordLocked when that one is being written.
+    """
+    output = os.path.normpath(output)
+    if not output.endswith(".mrec"):
+        raise MrecError(f"{output}: the name of a record ends in .mrec")
+    _check_place(output, overwrite)
+    if os.path.lexists(output) and not os.path.isfile(os.path.join(output, "zarr.json")):
+        raise NotARecord(f"{output} is there and is no record; --overwrite replaces records only")
+    with _private(output) as private:
+        made = os.path.join(private, os.path.basename(output))
+        yield made
+        _place_record(made, output, private)
+        sync_directory(os.path.dirname(output) or ".")
+
+
+@contextmanager
+def new_file(output: str, overwrite: bool) -> Iterator[str]:
+    """The same for a file."""
+    output = os.path.normpath(output)
+    _check_place(output, overwrite)
+    if os.path.isdir(output):
+        raise MrecError(f"{output} is a directory; --overwrite replaces files only")
+    with _private(output) as private:
+        made = os.path.join(private, os.path.basename(output))
+        yield made
+        _sync(made)
+        os.replace(made, output)
+        sync_directory(os.path.dirname(output) or ".")
+
+
+def _check_place(output: str, overwrite: bool) -> None:
+    if not os.path.isdir(os.path.dirname(output) or "."):
+        raise FileNotFoundError(2, "there is no such directory", os.path.dirname(output))
+    if os.path.lexists(output) and not overwrite:
+        raise RecordExists(f"{output} is there already; pass --overwrite to replace it")
+
+
+def _private(output: str) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(dir=os.path.dirname(output) or ".", prefix=".mrec-")
+
+
+def _sync(path: str) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
+def _place_record(made: str, output: str, private: str) -> None:
+    """Give the finished record its name. One that is there moves into the private directory, and goes with it."""
+    if not os.path.lexists(output):
+        os.rename(made, output)
+        return
+    directory = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as a writer holds it
+        old = os.path.join(private, "replaced")
+        os.rename(output, old)
+        try:
+            os.rename(made, output)
+        except OSError:
+            os.rename(old, output)
+            raise
+    except BlockingIOError:
+        raise RecordLocked(f"{output} is being written; it stays as it is") from None
+    finally:
+        os.close(directory)

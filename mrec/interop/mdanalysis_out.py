@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A record's atoms as an MDAnalysis universe, and its frames written in the formats that MDAnalysis writes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from mrec.errors import MrecError
+from mrec.interop.atoms import Atoms, AtomSource, same_number, standard
+
+_ATTRIBUTES = {
+    "names": "name", "elements": "element", "types": "type", "masses": "mass", "charges": "charge",
+    "formalcharges": "formal_charge", "ids": "id", "chainIDs": "chain", "altLocs": "altloc",
+    "occupancies": "occupancy", "tempfactors": "b_factor",
+}  # fmt: skip
+_FORCE = "kJ/(mol*Angstrom)"
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a format keeps beside positions. loses: in words, what else a record may have that it does not."""
+
+    name: str
+    keeps: frozenset[str]
+    options: Callable[[AtomSource], dict[str, Any]]
+    says: str = ""
+
+
+def _none(source: AtomSource) -> dict[str, Any]:
+    return {}
+
+
+def _dcd(source: AtomSource) -> dict[str, Any]:
+    """DCD has one first step, one interval, and one time between frames."""
+    steps, times = source.frames.steps, source.frames.times
+    stride = int(steps[1] - steps[0]) if len(steps) > 1 else 1
+    if len(set(np.diff(steps).tolist())) > 1 or not 0 < stride < 2**31 or not 0 <= steps[0] < 2**31:
+        source.note("a DCD file has steps at one interval only; the steps are dropped")
+        return {"dt": _interval(source, times), "nsavc": 1, "istart": 0}
+    first = int(steps[0])
+    if times is not None and len(times) > 1 and not np.isclose(
+        times[0] * stride, first * (times[1] - times[0]), rtol=1e-6, atol=1e-9 * max(1.0, float(stride))
+    ):  # fmt: skip
+        source.note("a DCD file has its times from its steps; the first step is 0 to keep the interval")
+    return {"dt": _interval(source, times), "nsavc": stride, "istart": first}
+
+
+def _interval(source: AtomSource, times: np.ndarray | None) -> float:
+    if times is None or len(times) < 2:
+        return 1.0
+    between = np.diff(times)
+    if not np.allclose(between, between[0], rtol=1e-4, atol=0) or not between[0] > 0:
+        source.note("a DCD file has times at one interval only; the times are dropped")
+        return 1.0
+    return float(np.mean(between) * source.factors.time)
+
+
+def _kept(source: AtomSource) -> dict[str, Any]:
+    return {"velocities": "velocities" in source.kinds, "forces": "forces" in source.kinds}
+
+
+def _h5md(source: AtomSource) -> dict[str, Any]:
+    units = {"lengthunit": "Angstrom", "timeunit": "ps", "velocityunit": "Angstrom/ps", "forceunit": _FORCE}
+    return {**units, **_kept(source)}
+
+
+#: ending -> format
+FORMATS = {
+    ".xtc": Format("XTC", frozenset({"cell", "time", "step"}), _none),
+    ".trr": Format("TRR", frozenset({"cell", "time", "step", "velocities", "forces"}), _none),
+    ".dcd": Format("DCD", frozenset({"cell", "time", "step"}), _dcd),
+    ".ncdf": Format("NCDF", frozenset({"cell", "time", "velocities", "forces"}), _kept),
+    ".nc": Format("NCDF", frozenset({"cell", "time", "velocities", "forces"}), _kept),
+    ".h5md": Format("H5MD", frozenset({"cell", "time", "step", "velocities", "forces"}), _h5md),
+    ".xyz": Format("XYZ", frozenset({"names"}), lambda source: {"precision": 6}),
+    ".pdb": Format("PDB", frozenset({"first cell", "names", "bonds"}), lambda source: {"multiframe": True}),
+}
+
+
+def format_of(path: str) -> Format:
+    """The format of a file name. MrecError: it is none that is written."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in FORMATS:
+        raise MrecError(f"{path}: a record is converted to {', '.join(FORMATS)} or .mrec; `mrec export` makes .extxyz")
+    return FORMATS[ending]
+
+
+def library(what: str) -> Any:
+    """MDAnalysis; MrecError says how to get it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return import_module("MDAnalysis")
+    except ImportError as e:
+        raise MrecError(f"{what} needs MDAnalysis ({e}): pip install 'mrec[convert]'") from None
+
+
+def selected(source: AtomSource, selection: str) -> np.ndarray:
+    """The rows that a selection in MDAnalysis's language names, in the first frame of a source."""
+    library("--select")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        atoms = next(iter(source))
+        made = universe(source, atoms)
+        _fill(made.trajectory.ts, atoms, source)
+        try:
+            rows = np.asarray(made.select_atoms(selection).indices, np.int64)
+        except Exception as e:
+            reason = (str(e).strip() or type(e).__name__).splitlines()[0]
+            raise MrecError(f"the selection {selection!r} is not understood: {reason}") from None
+    if not len(rows):
+        raise MrecError(f"no atom matches the selection {selection!r}")
+    return rows
+
+
+def universe(source: AtomSource, atoms: Atoms) -> Any:
+    """A universe of the atoms of a frame, with the topology that record and frame know."""
+    n = len(atoms.positions)
+    residues = _residues(source, atoms)
+    segment = source.column(atoms, "segment")
+    texts = np.full(n, "", object) if segment is None else np.asarray(segment, object)
+    segments, at = np.unique(texts[residues[2]], return_inverse=True)
+    made = library("this").Universe.empty(
+        n, n_residues=len(residues[1]), atom_resindex=residues[0], n_segments=len(segments), residue_segindex=at,
+        trajectory=True, velocities="velocities" in source.kinds, forces="forces" in source.kinds,
+    )  # fmt: skip
+    for attribute, column in _ATTRIBUTES.items():
+        values = source.column(atoms, column)
+        if values is not None and values.ndim == 1 and not np.ma.getmaskarray(values).any():
+            values = np.asarray(values)
+            made.add_TopologyAttr(attribute, values.astype(object) if values.dtype.kind == "T" else values)
+    made.add_TopologyAttr("resids", residues[1])
+    if (names := source.column(atoms, "res_name")) is not None:
+        made.add_TopologyAttr("resnames", np.asarray(names, object)[residues[2]])
+    made.add_TopologyAttr("segids", segments)
+    pairs = source.pairs()
+    if len(pairs):
+        made.add_TopologyAttr("bonds", pairs)
+    return made
+
+
+def _residues(source: AtomSource, atoms: Atoms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The residue of each atom, their ids, and the first atom of each: neighbours of one id, name and chain."""
+    n = len(atoms.positions)
+    ids = source.column(atoms, "res_id")
+    if ids is None:
+        ids = source.column(atoms, "res_id_signed")
+    keys = [np.zeros(n, np.int64) if ids is None else np.asarray(ids).astype(np.int64)]
+    keys += [np.asarray(found, object) for c in ("res_name", "chain", "icode", "segment")
+             if (found := source.column(atoms, c)) is not None]  # fmt: skip
+    new = np.ones(n, bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    firsts = np.flatnonzero(new)
+    return np.cumsum(new) - 1, keys[0][firsts] if ids is not None else np.arange(1, len(firsts) + 1), firsts
+
+
+def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: float | None = None) -> int:
+    """Write frames to a file in the format of its ending; their number. What is lost is in source.notes."""
+    form = format_of(path)
+    lib = library(f"writing {os.path.basename(path)}")
+    taken = 0
+    writer: Any = None
+    made: Any = None
+    first: Atoms | None = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = {**form.options(source), **_decimals(form, precision)}
+        try:
+            for atoms in same_number(source, frames, f"a {form.name} file"):
+                if first is None:
+                    made, first = universe(source, atoms), atoms
+                    writer = _written(form, None, lib.Writer, path, n_atoms=len(atoms.positions), format=form.name,
+                                      **options)  # fmt: skip
+                _check(form, source, atoms, first)
+                _fill(made.trajectory.ts, atoms, source)
+                _written(form, atoms, writer.write, made.atoms)
+                taken += 1
+        finally:
+            if writer is not None:
+                _written(form, None, writer.close)
+    _note_losses(form, source)
+    return taken
+
+
+def _decimals(form: Format, precision: float | None) -> dict[str, int]:
+    """XTC has a number of decimals, of nm."""
+    if precision is None:
+        return {}
+    if form.name != "XTC":
+        raise MrecError(f"--precision is of no use for a {form.name} file; only XTC and records have one")
+    if not 1e-7 <= precision <= 100:
+        raise MrecError(f"--precision is {precision:g}; an XTC file takes 1e-7 to 100 angstrom")
+    return {"precision": int(np.ceil(-np.log10(precision / 10) - 1e-9))}
+
+
+def _written(form: Format, atoms: Atoms | None, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What MDAnalysis raises becomes one MrecError with one line; a failed system call stays one."""
+    try:
+        return call(*arguments, **options)
+    except Exception as e:
+        if isinstance(e, OSError) and e.errno is not None:
+            raise
+        text = (str(e).strip() or type(e).__name__).splitlines()[0]
+        where = "" if atoms is None else f" frame {atoms.index}"
+        raise MrecError(f"MDAnalysis cannot write{where} as {form.name}: {text}") from e
+
+
+def _check(form: Format, source: AtomSource, atoms: Atoms, first: Atoms) -> None:
+    """Refuse what would make the file wrong, and note what it cannot hold."""
+    if (atoms.cell is None) != (first.cell is None) and "cell" in form.keeps:
+        raise MrecError(f"frame {atoms.index} has {'no' if atoms.cell is None else 'a'} cell, unlike the first; "
+                        "convert them apart (--start, --stop)")  # fmt: skip
+    if form.name in ("NCDF", "H5MD"):
+        for kind in ("velocities", "forces"):
+            if kind in source.kinds and getattr(atoms, kind) is None:
+                raise MrecError(f"frame {atoms.index} has no {kind}, others have; use a TRR file")
+    if form.name == "XTC" and atoms.step >= 2**31:
+        raise MrecError(f"frame {atoms.index} has the step {atoms.step}; an XTC file has 32 bits for it")
+    if "first cell" in form.keeps and atoms.cell != first.cell:
+        source.note("a PDB file has one cell, that of the first frame; the cells of later frames are dropped")
+    if atoms.cell is not None and "cell" in form.keeps:
+        if atoms.cell.origin.any():
+            source.note(f"{form.name} has no origin of the cell; it is dropped")
+        if not atoms.cell.periodic.all():
+            source.note(f"{form.name} does not say which axes are periodic")
+
+
+def _fill(ts: Any, atoms: Atoms, source: AtomSource) -> None:
+    """The frame as a time step: float32, as MDAnalysis has it."""
+    rotation = None
+    ts.dimensions = None
+    if atoms.cell is not None:
+        ts.dimensions, rotation = standard(atoms.cell, f"frame {atoms.index}")
+    if rotation is not None:
+        source.note("the cell is turned to have a along x and b in the xy plane, and the atoms with it")
+    for kind in source.kinds:
+        values = getattr(atoms, kind)
+        setattr(ts, f"has_{kind}", values is not None)
+        if values is not None:
+            setattr(ts, kind, values if rotation is None else values @ rotation)
+    ts.time = float(atoms.index) if atoms.time is None else atoms.time
+    ts.data["step"] = atoms.step
+
+
+def _note_losses(form: Format, source: AtomSource) -> None:
+    for kind in ("velocities", "forces"):
+        if kind in source.kinds and kind not in form.keeps:
+            source.note(f"{form.name} has no {kind}; they are dropped")
+    schema = source.schema
+    if source.frames.times is not None and "time" not in form.keeps:
+        source.note(f"{form.name} has no times; they are dropped")
+    elif source.frames.times is None and "time" in form.keeps:
+        source.note("the record has no times; the frames are numbered")
+    if "step" not in form.keeps:
+        source.note(f"{form.name} has no steps; they are dropped")
+    if not {"cell", "first cell"} & form.keeps and any(True for _ in _cells(source)):
+        source.note(f"{form.name} has no cell; it is dropped")
+    used = {"x", "y", "z", *(c for kind in source.kinds for c in ("vx", "vy", "vz", "fx", "fy", "fz"))}
+    extra = sorted(set(schema.blocks[source.block].columns) - used - set(_ATTRIBUTES.values()))
+    lost = [*extra, *(name for name in schema.blocks if name != source.block), *schema.values]
+    if lost:
+        source.note(f"{form.name} has no place for {', '.join(lost)}; dropped")
+    if "names" not in form.keeps and source.columns & {"name", "element", "mass", "res_name"}:
+        source.note(f"{form.name} names no atoms; `mrec export RECORD OUT.pdb --stop 1` makes a topology")
+
+
+def _cells(source: AtomSource) -> Iterable[Any]:
+    return (frame.box for frame in source.frames[:1] if frame.box is not None and frame.box.defined)

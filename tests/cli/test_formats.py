@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Seven formats, each as MDAnalysis reads the output, and back in a record; extended XYZ and PDB by their text."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mrec as library
+from tests.cli.inside import Command, make
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import MDAnalysis
+
+N = 8
+# what is kept, the error of a position (angstrom)
+FORMATS: dict[str, tuple[set[str], float]] = {
+    "xtc": ({"cell", "times", "steps"}, 0.0051),
+    "trr": ({"cell", "times", "steps", "velocities", "forces"}, 1e-5),
+    "dcd": ({"cell", "times", "steps"}, 1e-5),
+    "ncdf": ({"cell", "times", "velocities", "forces"}, 1e-5),
+    "h5md": ({"cell", "times", "steps", "velocities", "forces"}, 1e-5),
+    "xyz": (set(), 1e-5),
+    "pdb": (set(), 0.00051),
+}
+CAL = 4.184
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    return make(tmp_path / "a.mrec", 7, N)
+
+
+def columns(frame: library.Frame, *names: str) -> np.ndarray:
+    return np.stack([np.asarray(frame["atoms"][name]) for name in names], axis=1)
+
+
+def turned(box: library.Box) -> tuple[np.ndarray, np.ndarray]:
+    """The cell with a along x and b in the xy plane, and the turn to it, by Gram and Schmidt."""
+    a, b, c = box.rows
+    x = a / np.linalg.norm(a)
+    y = b - (b @ x) * x
+    y /= np.linalg.norm(y)
+    turn = np.stack([x, y, np.cross(x, y)], axis=1)
+    return box.rows @ turn, turn
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_what_mdanalysis_reads(run: Command, record: Path, tmp_path: Path, ending: str) -> None:
+    keeps, error = FORMATS[ending]
+    out = tmp_path / f"out.{ending}"
+    run("convert", record, out)
+    assert ("velocities; they are dropped" in run.err) == ("velocities" not in keeps)
+    assert "events, grid" in run.err or "grid, events" in run.err
+    made = MDAnalysis.Universe.empty(N, trajectory=True)
+    made.load_new(str(out), format="XYZ" if ending == "xyz" else None)
+    with library.open(record) as source:
+        frames = list(source.trajectory)
+    assert len(made.trajectory) == len(frames)
+    for ts, frame in zip(made.trajectory, frames, strict=True):
+        cell, turn = turned(frame.box)
+        if ending == "xyz":
+            turn = rotation_of(frame)
+        assert np.allclose(ts.positions, columns(frame, "x", "y", "z") @ turn * 10, rtol=0, atol=error)
+        if "cell" in keeps:
+            assert np.allclose(ts.triclinic_dimensions, cell * 10, rtol=0, atol=0.006)
+            assert not np.allclose(ts.triclinic_dimensions.T, cell * 10, rtol=0, atol=1)
+        if "times" in keeps:
+            assert ts.time == pytest.approx(frame.time / 1000, rel=1e-5)
+        if "steps" in keeps and ending != "dcd":
+            assert ts.data["step"] == frame.step
+        if "velocities" in keeps:
+            assert np.allclose(ts.velocities, columns(frame, "vx", "vy", "vz") @ turn * 1e4, rtol=1e-5, atol=1e-2)
+        if "forces" in keeps:
+            assert np.allclose(ts.forces, columns(frame, "fx", "fy", "fz") @ turn * CAL / 10, rtol=1e-5, atol=1e-5)
+
+
+def rotation_of(frame: library.Frame) -> np.ndarray:
+    return turned(frame.box)[1]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_there_and_back(run: Command, record: Path, tmp_path: Path, ending: str) -> None:
+    keeps, error = FORMATS[ending]
+    out, back = tmp_path / f"out.{ending}", tmp_path / "back.mrec"
+    run("convert", record, out)
+    run("convert", out, back)
+    with library.open(record) as old, library.open(back) as new:
+        assert len(old.trajectory) == len(new.trajectory)
+        for a, b in zip(old.trajectory, new.trajectory, strict=True):
+            cell, turn = turned(a.box)
+            assert np.allclose(columns(b, "x", "y", "z"), columns(a, "x", "y", "z") @ turn * 10, rtol=0, atol=error)
+            if "cell" in keeps:
+                assert np.allclose(b.box.rows, cell * 10, rtol=0, atol=0.006)
+            if "steps" in keeps:
+                assert a.step == b.step
+            if "times" in keeps:
+                assert b.time == pytest.approx(a.time / 1000, rel=1e-5)
+            if "velocities" in keeps:
+                there = columns(a, "vx", "vy", "vz") @ turn * 1e4
+                assert np.allclose(columns(b, "vx", "vy", "vz"), there, rtol=1e-5, atol=1e-2)
+
+
+def test_topology_goes_along(run: Command, record: Path, tmp_path: Path) -> None:
+    for command in ("convert", "export"):
+        out = tmp_path / f"{command}.pdb"
+        run(command, record, out, "--stop", "2", "--select", "name C1 C2 C3 C5")
+        made = MDAnalysis.Universe(str(out))
+        assert made.atoms.names.tolist() == ["C1", "C2", "C3", "C5"]
+        assert made.atoms.resids.tolist() == [0, 0, 1, 1]
+        assert sorted(made.bonds.indices.tolist()) == [[0, 1], [1, 2]]
+        with library.open(record) as source:
+            first = source.trajectory[0]
+        cell, turn = turned(first.box)
+        rows = columns(first, "x", "y", "z")[[1, 2, 3, 5]]
+        assert np.allclose(made.atoms.positions, rows @ turn * 10, rtol=0, atol=0.00051)
+        (line,) = (line for line in out.read_text().splitlines() if line.startswith("CRYST1"))
+        sizes = [float(line[at : at + width]) for at, width in ((6, 9), (15, 9), (24, 9), (33, 7), (40, 7), (47, 7))]
+        assert np.allclose(MDAnalysis.lib.mdamath.triclinic_vectors(sizes), cell * 10, rtol=0, atol=0.1)
+        assert len(made.trajectory) == 2
+
+
+def test_precision_of_xtc(run: Command, record: Path, tmp_path: Path) -> None:
+    run("convert", record, tmp_path / "out.xtc", "--precision", "0.0001")
+    ts = MDAnalysis.coordinates.XTC.XTCReader(str(tmp_path / "out.xtc")).ts
+    with library.open(record) as source:
+        first = source.trajectory[0]
+    expected = columns(first, "x", "y", "z") @ turned(first.box)[1] * 10
+    assert np.abs(ts.positions - expected).max() < 6e-5
+    assert "of no use for a TRR" in run("convert", record, tmp_path / "out.trr", "--precision", "1", code=1)
+
+
+def test_extended_xyz(run: Command, record: Path, tmp_path: Path) -> None:
+    run("export", record, tmp_path / "out.extxyz", "--start", "1", "--stop", "6", "--stride", "2")
+    assert "no place for grid, events; dropped" in run.err
+    lines = (tmp_path / "out.extxyz").read_text().splitlines()
+    with library.open(record) as source:
+        frames = [source.trajectory[i] for i in (1, 3, 5)]
+    assert len(lines) == 3 * (N + 2)
+    for i, frame in enumerate(frames):
+        count, comment, *rows = lines[i * (N + 2) : (i + 1) * (N + 2)]
+        assert count == str(N)
+        keys = dict(word.split("=", 1) for word in shlex.split(comment))
+        assert np.array_equal(np.array(keys["Lattice"].split(), float).reshape(3, 3), frame.box.rows * 10)
+        assert keys["pbc"] == "T T T"
+        assert (int(keys["Step"]), float(keys["Time"])) == (frame.step, pytest.approx(frame.time))
+        assert float(keys["pe"]) == frame.values["pe"]
+        assert np.array_equal(np.array(keys["stress"].split(), float), frame.values["stress"])
+        table = parsed(keys["Properties"], rows)
+        assert np.array_equal(table["pos"], columns(frame, "x", "y", "z") * 10)
+        assert np.allclose(table["velo"], columns(frame, "vx", "vy", "vz") * 10, rtol=1e-14)
+        assert np.allclose(table["forces"], columns(frame, "fx", "fy", "fz") * CAL / 10 / 96.48533212, rtol=1e-14)
+        assert table["species"][:, 0].tolist() == [f"C{k}" for k in range(N)]
+        assert table["tag"][:, 0].tolist() == frame["atoms"]["tag"].tolist()
+        assert table["ix"][:, 0].tolist() == frame["atoms"]["ix"].tolist()
+        assert np.isnan(table["q"][:, 0]).tolist() == np.ma.getmaskarray(frame["atoms"]["q"]).tolist()
+
+
+def parsed(properties: str, rows: list[str]) -> dict[str, Any]:
+    words = properties.split(":")
+    cells = np.array([row.split(" ") for row in rows])
+    kinds = {"S": str, "R": float, "I": int}
+    found, at = {}, 0
+    for name, letter, width in zip(words[::3], words[1::3], map(int, words[2::3]), strict=True):
+        found[name] = cells[:, at : at + width].astype(kinds[letter])
+        at += width
+    assert at == cells.shape[1]
+    return found
+
+
+def test_velocities_in_some_frames(run: Command, tmp_path: Path) -> None:
+    schema = library.Schema().block("atoms", rows=3)
+    for name in "xyz":
+        schema.column(name, "f64")
+    for name in ("vx", "vy", "vz"):
+        schema.column(name, "f64", nullable=True)
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema, durable=False) as writer:
+        for i in range(3):
+            atoms = dict.fromkeys("xyz", np.arange(3.0) + i)
+            v = np.ma.MaskedArray(np.ones(3), mask=i != 1)
+            writer.append(i, atoms=atoms | dict.fromkeys(("vx", "vy", "vz"), v))
+    run("convert", tmp_path / "a.mrec", tmp_path / "out.trr")
+    assert "without a unit; they are taken for angstrom" in run.err
+    assert "the record has no times; the frames are numbered" in run.err
+    with MDAnalysis.lib.formats.libmdaxdr.TRRFile(str(tmp_path / "out.trr")) as reader:
+        assert [frame.hasv for frame in reader] == [False, True, False]
+    problem = run("convert", tmp_path / "a.mrec", tmp_path / "out.ncdf", code=1)
+    assert "frame 0 has no velocities, others have; use a TRR file" in problem
+    assert sorted(os.listdir(tmp_path)) == ["a.mrec", "out.trr"]
+
+
+def test_atoms_that_come_and_go(run: Command, tmp_path: Path) -> None:
+    schema = library.Schema().block("atoms", rows=3).column("x", "f64").column("y", "f64").column("z", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema, durable=False) as writer:
+        for n in (3, 2):
+            writer.append(None, atoms=dict.fromkeys("xyz", np.arange(float(n))))
+    problem = run("convert", tmp_path / "a.mrec", tmp_path / "out.xtc", code=1)
+    assert "frame 1 has 2 atoms, the frames before 3" in problem
+    run("export", tmp_path / "a.mrec", tmp_path / "out.extxyz")
+    assert [line for line in (tmp_path / "out.extxyz").read_text().splitlines() if line.isdigit()] == ["3", "2"]
+    assert sorted(os.listdir(tmp_path)) == ["a.mrec", "out.extxyz"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["convert", "a.mrec", "out.gro"], "a record is converted to .xtc"),
+        (["export", "a.mrec", "out.xtc"], "`mrec convert` writes other formats"),
+        (["export", "a.mrec", "there.pdb"], "pass --overwrite"),
+        (["export", "a.mrec", "out.pdb", "--select", "garbage ((("], "is not understood"),
+        (["convert", "a.mrec", "out.xtc", "--start", "9"], "none of them is chosen"),
+        (["convert", "a.mrec", "out.xtc", "--keep", "atoms"], "--keep is for converting from record to record"),
+        (["convert", "a.xtc", "out.trr"], "one of them is a record"),
+        (["export", "no.mrec", "out.pdb"], "no.mrec: there is no record"),
+        (["convert", "a.mrec", "nowhere/out.pdb"], "there is no such directory"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(
+    run: Command, record: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+) -> None:
+    monkeypatch.chdir(record.parent)
+    Path("there.pdb").write_text("mine")
+    assert says in run(*words, code=1)
+    assert sorted(os.listdir()) == ["a.mrec", "there.pdb"]
+    assert Path("there.pdb").read_text() == "mine"

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`mrec convert a.mrec b.mrec` and `mrec cat`: frame by frame, and everything beside the frames byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mrec as library
+from tests.cli.inside import Command, bytes_of, make
+from tests.golden import TRAJECTORIES
+from tests.golden import path as golden_path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+def frames(path: Path) -> list[library.Frame]:
+    with library.open(path) as record:
+        return list(record.trajectory)
+
+
+def test_all_frames_and_everything_beside_them(run: Command, tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a.mrec"), tmp_path / "b.mrec"
+    (a / "plan.txt").write_text("unknown file")
+    (a / "lab/deep").mkdir(parents=True)
+    (a / "lab/deep/blob").write_bytes(b"\0\1")
+    (a / "trajectory/extra").mkdir()
+    (a / "trajectory/extra/blob").write_bytes(b"kept")
+    (a / "trajectory/atoms/note.txt").write_text("kept")
+    (a / ".system.tmp").mkdir()
+    (a / ".system.tmp/zarr.json").write_text("half")
+    document = json.loads((a / "trajectory/atoms/x/zarr.json").read_text())
+    document["attributes"] = {**document.get("attributes", {}), "axis": "east"}
+    (a / "trajectory/atoms/x/zarr.json").write_text(json.dumps(document))
+    run("convert", a, b)
+    assert frames(a) == frames(b)
+    assert len(frames(b)) == 6
+    skip = ("trajectory", ".system.tmp")
+    assert bytes_of(a, skip) == bytes_of(b, skip)
+    assert not (b / ".system.tmp").exists()
+    assert (b / "trajectory/extra/blob").read_bytes() == b"kept"
+    assert (b / "trajectory/atoms/note.txt").read_text() == "kept"
+    assert json.loads((b / "trajectory/atoms/x/zarr.json").read_text())["attributes"]["axis"] == "east"
+    for key in ("sequence_schema", "nstep", "step_progression", "time_progression"):
+        one, two = (json.loads((p / "trajectory/zarr.json").read_text())["attributes"] for p in (a, b))
+        assert one[key] == two[key]
+    assert sorted(os.listdir(tmp_path)) == ["a.mrec", "b.mrec"]
+
+
+def test_thinned(run: Command, tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a.mrec", 9), tmp_path / "b.mrec"
+    run("convert", a, b, "--start", "1", "--stop", "-1", "--stride", "3")
+    assert frames(b) == frames(a)[1:-1:3]
+    run("convert", a, b, "--start", "-2", "--overwrite")
+    assert frames(b) == frames(a)[-2:]
+
+
+def test_dead_bytes_go(run: Command, tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a.mrec", 40, flush_every=1), tmp_path / "b.mrec"
+    run("convert", a, b)
+    assert frames(a) == frames(b)
+    sizes = [sum(map(len, bytes_of(p).values())) for p in (a, b)]
+    assert sizes[1] < sizes[0]
+
+
+def test_columns(run: Command, tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a.mrec"), tmp_path / "b.mrec"
+    run("convert", a, b, "--keep", "atoms/x,atoms/q,pe", "--keep", "events", "--drop", "events/kind")
+    with library.open(b) as record:
+        schema = record.trajectory.schema
+    assert {name: list(block.columns) for name, block in schema.blocks.items()} == {
+        "atoms": ["x", "q"], "events": ["moment"],
+    }  # fmt: skip
+    assert list(schema.values) == ["pe"]
+    for old, new in zip(frames(a), frames(b), strict=True):
+        assert new["atoms"] == library.Block({name: old["atoms"][name] for name in ("x", "q")})
+        assert new.values == {"pe": old.values["pe"]}
+        assert new.box == old.box
+        assert ("events" in new) == ("events" in old)
+    run("convert", a, b, "--drop", "grid,stress", "--overwrite")
+    assert all("grid" not in frame and "stress" not in frame.values for frame in frames(b))
+    assert not (b / "trajectory/grid").exists()
+
+
+@pytest.mark.parametrize("words", [["--rows", "atoms=2:7:2"], ["--select", "index 2 4 6"]])
+def test_rows_with_their_system(run: Command, tmp_path: Path, words: list[str]) -> None:
+    a, b = make(tmp_path / "a.mrec"), tmp_path / "b.mrec"
+    run("convert", a, b, *words)
+    for old, new in zip(frames(a), frames(b), strict=True):
+        assert new["atoms"] == library.Block({name: values[2:7:2] for name, values in old["atoms"].items()})
+        assert new["grid"] == old["grid"] if "grid" in old else "grid" not in new
+    with library.open(a) as one, library.open(b) as two:
+        assert two.system["atoms"] == library.Block({n: v[2:7:2] for n, v in one.system["atoms"].items()})
+        assert two.system["bonds"].nrows == 0  # 2-3, 3-4 ...: none within
+        assert two.frame == one.frame
+
+
+def test_bonds_are_counted_anew(run: Command, tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a.mrec"), tmp_path / "b.mrec"
+    run("convert", a, b, "--rows", "atoms=3:6")
+    with library.open(b) as record:
+        bonds = record.system["bonds"]
+    assert bonds["atomi"].tolist() == [0, 1]
+    assert bonds["atomj"].tolist() == [1, 2]
+    assert bonds["order"].tolist() == [3.0, 4.0]
+
+
+def test_storage_stays_or_changes(run: Command, tmp_path: Path) -> None:
+    schema = library.Schema().block("atoms", rows=100).column("vx", "f64").column("x", "f64", precision=1e-3)
+    a, b = tmp_path / "a.mrec", tmp_path / "b.mrec"
+    with library.TrajectoryWriter(a, schema, compression="shuffle+zstd:7", frames_per_chunk=33, durable=False) as w:
+        for i in range(70):
+            w.append(i, atoms={"vx": np.arange(100.0), "x": np.arange(100.0) + i})
+
+    def stored(path: Path, column: str) -> tuple[int, list[str], object]:
+        document = json.loads((path / f"trajectory/atoms/{column}/zarr.json").read_text())
+        shard = document["codecs"][0]["configuration"]
+        codecs = {codec["name"]: codec.get("configuration") for codec in shard["codecs"]}
+        return shard["chunk_shape"][0], list(codecs), codecs.get("zstd")
+
+    run("convert", a, b)
+    assert stored(a, "vx") == stored(b, "vx")
+    assert stored(a, "x") == stored(b, "x")
+    assert stored(b, "vx")[2] == {"level": 7, "checksum": False}
+    run("convert", a, b, "--overwrite", "--compression", "none", "--frames-per-chunk", "5")
+    assert stored(b, "vx") == (500, ["bytes", "crc32c"], None)
+    assert frames(a) == frames(b)
+    run("convert", a, b, "--overwrite", "--precision", "0.5")
+    for old, new in zip(frames(a), frames(b), strict=True):
+        assert np.array_equal(new["atoms"]["x"], np.round(old["atoms"]["x"] * 2) / 2)
+    assert "--precision is that or more" in run("convert", b, tmp_path / "c.mrec", "--precision", "0.1", code=1)
+    assert sorted(os.listdir(tmp_path)) == ["a.mrec", "b.mrec"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--keep", "atoms/w"], "there is no block, column or per-step value 'atoms/w'; there are: atoms, atoms/fx"),
+        (["--rows", "atoms"], "write BLOCK=START:STOP"),
+        (["--rows", "molecules=1:2"], "there is no block 'molecules'"),
+        (["--rows", "grid=1:2"], "is a grid"),
+        (["--select", "name C1", "--rows", "atoms=1:2"], "give one of them"),
+        (["--select", "name NONE"], "no atom matches"),
+        (["--compression", "lz4"], "compression is 'lz4'"),
+        (["--start", "99"], "none of them is chosen"),
+        (["--topology", "a.gro"], "--topology is for converting into a record"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(run: Command, tmp_path: Path, words: list[str], says: str) -> None:
+    a = make(tmp_path / "a.mrec")
+    assert says in run("convert", a, tmp_path / "b.mrec", *words, code=1)
+    assert os.listdir(tmp_path) == ["a.mrec"]
+
+
+# ---- cat ---------------------------------------------------------------------------------------------------------
+
+
+def test_cat(run: Command, tmp_path: Path) -> None:
+    parts = [make(tmp_path / "a.mrec", 4), make(tmp_path / "b.mrec", steps=[900, 905]), make(tmp_path / "c.mrec", 0)]
+    parts.append(make(tmp_path / "d.mrec", steps=[1000, 2000, 2001]))
+    for path in parts[1:]:  # what has been there stays: no frame before events, or without the cell
+        assert frames(path) == [] or path != parts[2]
+    problem = run("cat", parts[0], parts[1], tmp_path / "out.mrec", code=1)
+    assert "step 900 has no 'events' and step 300 before it has" in problem
+    for i, path in enumerate(parts[1:]):
+        run("convert", path, tmp_path / f"{i}.mrec", "--drop", "events,grid") if i != 1 else None
+    run("convert", parts[0], tmp_path / "first.mrec", "--drop", "events,grid")
+    inputs = [tmp_path / "first.mrec", tmp_path / "0.mrec", tmp_path / "2.mrec"]
+    run("cat", *inputs, tmp_path / "out.mrec")
+    assert frames(tmp_path / "out.mrec") == [frame for path in inputs for frame in frames(path)]
+    assert bytes_of(inputs[0], ("trajectory",)) == bytes_of(tmp_path / "out.mrec", ("trajectory",))
+
+
+def simple(path: Path, steps: list[int], value: float, **units: str) -> Path:
+    schema = library.Schema().block("atoms", rows=2).column("x", "f64")
+    with library.TrajectoryWriter(path, schema, units=units or None, durable=False) as writer:
+        for step in steps:
+            writer.append(step, time=float(step), atoms={"x": [value, step]})
+    return path
+
+
+def test_overlaps(run: Command, tmp_path: Path) -> None:
+    a, b = simple(tmp_path / "a.mrec", [0, 10, 20, 30], 1.0), simple(tmp_path / "b.mrec", [20, 25, 30, 40], 2.0)
+    out = tmp_path / "out.mrec"
+    assert "b.mrec begins at step 20, and a record before it ends at 30: pass --overlap" in run(
+        "cat", a, b, out, code=1
+    )
+    assert not out.exists()
+    run("cat", a, b, out, "--overlap", "last")
+    assert "a.mrec: 2 frames overlap and were left out" in run.err
+    found = [(frame.step, frame["atoms"]["x"][0]) for frame in frames(out)]
+    assert found == [(0, 1.0), (10, 1.0), (20, 2.0), (25, 2.0), (30, 2.0), (40, 2.0)]
+    run("cat", a, b, out, "--overlap", "first", "--overwrite")
+    assert [(f.step, f["atoms"]["x"][0]) for f in frames(out)] == [(0, 1), (10, 1), (20, 1), (30, 1), (40, 2)]
+
+
+def test_cat_refuses_what_is_unlike(run: Command, tmp_path: Path) -> None:
+    a = simple(tmp_path / "a.mrec", [0], 1.0, length="nm")
+    other = simple(tmp_path / "b.mrec", [1], 1.0, length="angstrom")
+    assert "nothing is converted" in run("cat", a, other, tmp_path / "out.mrec", code=1)
+    assert "declares other columns" in run("cat", a, make(tmp_path / "c.mrec"), tmp_path / "out.mrec", code=1)
+    same = simple(tmp_path / "d.mrec", [1], 1.0, length="nm")
+    with library.open(same) as record:
+        record.system = library.Frame({"atoms": {"mass": [1.0, 2.0]}})
+    assert "another system" in run("cat", a, same, tmp_path / "out.mrec", code=1)
+    assert sorted(os.listdir(tmp_path)) == ["a.mrec", "b.mrec", "c.mrec", "d.mrec"]
+
+
+# ---- records of other writers, and of writers that are not done --------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TRAJECTORIES)
+def test_goldens(run: Command, tmp_path: Path, name: str) -> None:
+    golden = golden_path(name)
+    with library.open(golden) as record:
+        schema = record.trajectory.schema
+    if any(block.targets or block.aligned_with for block in schema.blocks.values()):
+        assert "not supported yet" in run("convert", golden, tmp_path / "out.mrec", code=1)
+        return
+    run("convert", golden, tmp_path / "out.mrec")
+    assert frames(tmp_path / "out.mrec") == frames(golden)
+    if golden.is_dir():
+        assert bytes_of(tmp_path / "out.mrec", ("trajectory",)) == bytes_of(golden, ("trajectory",))
+
+
+def test_a_packed_record(run: Command, tmp_path: Path) -> None:
+    a = make(tmp_path / "a.mrec")
+    library.pack(a)
+    packed = tmp_path / "a.mrec.zip"
+    run("convert", packed, tmp_path / "b.mrec")
+    run("cat", packed, tmp_path / "c.mrec")
+    for made in (tmp_path / "b.mrec", tmp_path / "c.mrec"):
+        assert frames(made) == frames(a)
+        assert bytes_of(made, ("trajectory",)) == bytes_of(a, ("trajectory",))
+    run("export", packed, tmp_path / "out.pdb")
+    run("plot", packed, "pe", "-o", tmp_path / "out.png")
+    assert run("watch", packed).endswith("closed with 6 frames\n")
+    assert run("head", packed) == run("head", a)
+
+
+def test_a_record_that_is_being_written(run: Command, tmp_path: Path) -> None:
+    schema = library.Schema().block("atoms", rows=2).column("x", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema) as writer:
+        for i in range(5):
+            writer.append(i, atoms={"x": [0.0, i]})
+        writer.flush()
+        run("convert", tmp_path / "a.mrec", tmp_path / "b.mrec")
+        writer.append(5, atoms={"x": [0.0, 5.0]})
+    assert frames(tmp_path / "b.mrec") == frames(tmp_path / "a.mrec")[:5]
+    assert not (tmp_path / "b.mrec/trajectory/.durable").exists()
+
+
+def test_one_that_is_damaged(run: Command, tmp_path: Path) -> None:
+    a = make(tmp_path / "a.mrec")
+    chunk = a / "trajectory/atoms/x/c/0"
+    content = bytearray(chunk.read_bytes())
+    content[-20] ^= 1
+    chunk.write_bytes(content)
+    for out in ("b.mrec", "out.xtc", "out.dcd"):
+        assert "trajectory/atoms/x" in run("convert", a, tmp_path / out, code=1)
+    run("export", a, tmp_path / "out.pdb", code=1)
+    run("cat", a, tmp_path / "b.mrec", code=1)
+    assert os.listdir(tmp_path) == ["a.mrec"]
