@@ -32,6 +32,7 @@ test-long-%:
 bench:
 	@tools/setup.sh bench
 	@$(PYTHON) -m benchmarks $(ARGS)
+	@$(PYTHON) -m benchmarks.packing
 
 lint:
 	@tools/setup.sh dev

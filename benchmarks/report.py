@@ -56,6 +56,6 @@ def figure(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def replace_table(page: Path, table: str) -> None:
-    before, _, rest = page.read_text().partition(BEGIN)
-    page.write_text(before + BEGIN + "\n" + table + "\n" + END + rest.partition(END)[2])
+def replace_table(page: Path, table: str, begin: str = BEGIN) -> None:
+    before, _, rest = page.read_text().partition(begin)
+    page.write_text(before + begin + "\n" + table + "\n" + END + rest.partition(END)[2])
