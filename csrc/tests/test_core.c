@@ -108,9 +108,10 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } tests[] = {{"status", test_status},   {"buffer", test_buffer},     {"vlen", test_vlen},   {"crc32c", test_crc32c},
-                 {"shuffle", test_shuffle}, {"quantize", test_quantize}, {"codec", test_codec}, {"damage", test_damage},
-                 {"strided", test_strided}, {"reader", test_reader}};
+    } tests[] = {{"status", test_status}, {"buffer", test_buffer},   {"vlen", test_vlen},
+                 {"crc32c", test_crc32c}, {"shuffle", test_shuffle}, {"quantize", test_quantize},
+                 {"codec", test_codec},   {"damage", test_damage},   {"strided", test_strided},
+                 {"reader", test_reader}, {"archive", test_archive}};
     static const unsigned features[] = {~0u, 0};
     for (size_t f = 0; f < 2; f++) {
         mrec_cpu_allow(features[f]);

@@ -20,6 +20,7 @@ void test_codec(void);
 void test_damage(void);
 void test_strided(void);
 void test_reader(void);
+void test_archive(void);
 
 /* xorshift64: the same bytes on every machine. */
 static inline uint64_t random_u64(uint64_t *state) {
