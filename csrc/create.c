@@ -203,6 +203,7 @@ mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *s
         mrec_options_init(&defaults);
         options = &defaults;
     }
+    MREC_TRY(mrec_layout_check_options(options, error));
     /* The schema is checked before anything is touched. */
     mrec_status status = init_sequence(&sequence, vfs, path, schema, options, error);
     if (status == MREC_OK)

@@ -336,7 +336,10 @@ class TrajectoryWriter:
 
 def record_path(path: PathLike) -> str:
     """A path as the core takes it: absolute, so that a later chdir does not matter."""
-    return os.path.abspath(os.fspath(path))
+    name = os.fsdecode(path)
+    if "\0" in name:
+        raise InvalidValue(f"{name!r} holds a NUL, which no path can")
+    return os.path.abspath(name)
 
 
 def _meta_json(units: Mapping[str, str] | None, meta: Mapping[str, Any] | None) -> str | None:

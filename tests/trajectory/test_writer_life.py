@@ -379,3 +379,19 @@ def test_other_sections_of_the_record_are_left_alone(tmp_path):
         assert rec.system["atoms"]["id"].tolist() == [0, 1]
         assert len(rec.trajectory) == 3
     assert attributes(path)["nstep"] == 3
+
+
+def test_a_path_with_a_nul_is_no_shorter_path(tmp_path):
+    with pytest.raises(InvalidValue, match="NUL"):
+        mrec.TrajectoryWriter(f"{tmp_path}/x.mrec\0y", mrec.Schema())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_of_bytes(tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff.mrec"
+    with mrec.TrajectoryWriter(path, mrec.Schema().value("pe", "f64")) as w:
+        w.append(0, pe=1.5)
+    assert w.path == os.fsdecode(path)
+    assert mrec.open(path).trajectory.values("pe").tolist() == [1.5]
+    with mrec.TrajectoryWriter.open(path) as w:
+        assert w.nframes == 1

@@ -250,3 +250,15 @@ def test_lookalikes_are_warned_of():
         warnings.simplefilter("always")
         mrec.Schema().block("Atoms").column("q", "f64").block("atoms").column("q", "f64")
     assert [w.category for w in caught] == [UserWarning]
+
+
+@pytest.mark.parametrize("name", [".durable", ".zarr.json.tmp", ".x.tmp"])
+def test_names_of_the_writers_own_files(tmp_path, name):
+    for schema in (
+        mrec.Schema().block(name).column("x", "f64"),
+        mrec.Schema().block("atoms").column(name, "f64"),
+        mrec.Schema().value(name, "f64"),
+    ):
+        with pytest.raises(SchemaError, match=f"'{name}'"):
+            mrec.TrajectoryWriter(tmp_path / "x.mrec", schema)
+    assert not list(tmp_path.iterdir())
