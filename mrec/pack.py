@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -74,18 +74,17 @@ def unpack(zip: PathLike, target: PathLike | None = None) -> str:
         raise NotARecord(f"{source} holds no zarr.json: it is no record")
     if os.path.lexists(root):
         raise RecordExists(f"{root} is there already")
-    parent = os.path.dirname(root)
-    with tempfile.TemporaryDirectory(dir=parent, prefix=".mrec-unpack-") as private:
-        made = os.path.join(private, os.path.basename(root))
+    parent, name = os.path.split(root)
+    made = os.path.join(parent, f".{name}.{secrets.token_hex(4)}.tmp")
+    try:
         os.mkdir(made)
         _extract(store, made)
         sync_found(made)
-        try:
-            os.rename(made, root)
-        except OSError as e:
-            if os.path.lexists(root):
-                raise RecordExists(f"{root} is there already") from e
-            raise
+        if os.path.lexists(root):  # a rename would replace an empty directory
+            raise RecordExists(f"{root} is there already")
+        os.rename(made, root)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
     _sync_directory(parent)
     return root
 
