@@ -23,17 +23,20 @@ static bool is_section(const char *name) {
 
 static int look(void *arg, const char *name, bool is_directory) {
     content *c = arg;
+    if (!is_directory && strcmp(name, ".zarr.json.tmp") == 0)
+        return 0;
     c->any = true;
     if (!is_directory && strcmp(name, "zarr.json") == 0)
         c->zarr = true;
     else if (is_directory && is_section(name))
         c->section = true;
-    else if (strcmp(name, is_directory ? "meta" : ".zarr.json.tmp") != 0)
+    else if (!is_directory || strcmp(name, "meta") != 0)
         c->other = true;
     return 0;
 }
 
-/* Only a record, the beginning of one that a creation left, or an empty directory, is ever removed for overwrite. */
+/* Only a record, the beginning of one that a creation left (at the very least: its first temporary file), or an empty
+ * directory, is ever removed for overwrite. */
 static mrec_status check_replaceable(mrec_vfs *vfs, const char *path, const mrec_options *options, mrec_error *error) {
     content c = {.any = false};
     mrec_error local;
@@ -48,15 +51,15 @@ static mrec_status check_replaceable(mrec_vfs *vfs, const char *path, const mrec
 }
 
 typedef struct children {
+    bool sections;
     mrec_buffer names;
     mrec_status status;
     mrec_error *error;
 } children;
 
 static int collect(void *arg, const char *name, bool is_directory) {
-    (void)is_directory;
     children *c = arg;
-    if (strcmp(name, "zarr.json") != 0) /* goes last: a half-emptied record can still be replaced */
+    if (strcmp(name, "zarr.json") != 0 && (is_directory && is_section(name)) == c->sections)
         c->status = mrec_buffer_add(&c->names, name, strlen(name) + 1, c->error);
     return c->status != MREC_OK;
 }
@@ -86,18 +89,24 @@ static mrec_status unpublish(mrec_vfs *vfs, const char *root, mrec_error *error)
     return status;
 }
 
-/* The directory itself stays, it carries the lock. */
-static mrec_status empty_record(mrec_vfs *vfs, const char *root, mrec_error *error) {
-    children c = {.error = error};
-    mrec_status status = unpublish(vfs, root, error);
-    if (status == MREC_OK)
-        status = mrec_dir_list(vfs, root, collect, &c, error);
+static mrec_status remove_children(mrec_vfs *vfs, const char *root, bool sections, mrec_error *error) {
+    children c = {.sections = sections, .error = error};
+    mrec_status status = mrec_dir_list(vfs, root, collect, &c, error);
     if (status == MREC_OK)
         status = c.status;
     for (size_t at = 0; status == MREC_OK && at < c.names.size; at += strlen((char *)c.names.data + at) + 1)
         status = remove_child(vfs, root, (char *)c.names.data + at, error);
     mrec_buffer_free(&c.names);
-    return status == MREC_OK ? remove_child(vfs, root, "zarr.json", error) : status;
+    return status == MREC_OK ? mrec_dir_sync(vfs, root, error) : status;
+}
+
+/* What a record is known by goes last, each part durably, so that a half-emptied one can still be replaced. The
+ * directory itself stays, it carries the lock. */
+static mrec_status empty_record(mrec_vfs *vfs, const char *root, mrec_error *error) {
+    MREC_TRY(unpublish(vfs, root, error));
+    MREC_TRY(remove_children(vfs, root, false, error));
+    MREC_TRY(remove_children(vfs, root, true, error));
+    return remove_child(vfs, root, "zarr.json", error);
 }
 
 /* An empty directory at path, locked. */
@@ -194,6 +203,7 @@ mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *s
         mrec_options_init(&defaults);
         options = &defaults;
     }
+    MREC_TRY(mrec_layout_check_options(options, error));
     /* The schema is checked before anything is touched. */
     mrec_status status = init_sequence(&sequence, vfs, path, schema, options, error);
     if (status == MREC_OK)

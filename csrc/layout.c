@@ -101,6 +101,29 @@ static mrec_status row_weight(const mrec_column *column, uint64_t *bytes, mrec_e
     return MREC_OK;
 }
 
+mrec_status mrec_layout_check_options(const mrec_options *options, mrec_error *error) {
+    int low = 0, high = 0;
+    switch (options->compression) {
+    case MREC_COMPRESS_DEFAULT:
+    case MREC_COMPRESS_NONE:
+        return MREC_OK;
+    case MREC_COMPRESS_GZIP:
+        high = 9;
+        break;
+    case MREC_COMPRESS_ZSTD:
+    case MREC_COMPRESS_SHUFFLE_ZSTD:
+        low = -131072;
+        high = 22;
+        break;
+    default:
+        return mrec_fail(error, MREC_E_VALUE, NULL, "there is no compression %d", (int)options->compression);
+    }
+    if (options->level < low || options->level > high)
+        return mrec_fail(error, MREC_E_VALUE, NULL, "the compression level %d is not within %d to %d", options->level,
+                         low, high);
+    return MREC_OK;
+}
+
 mrec_status mrec_layout_rows(const mrec_block *block, const mrec_options *options, uint64_t *rows, mrec_error *error) {
     uint64_t narrowest = UINT64_MAX;
     for (size_t i = 0; i < block->ncolumns; i++) {

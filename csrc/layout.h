@@ -17,6 +17,9 @@ typedef struct mrec_layout {
     uint8_t fill[16]; /* one element: what a chunk that another program left out holds */
 } mrec_layout;
 
+/* VALUE: a compression that is not known, or a level that it does not have. */
+mrec_status mrec_layout_check_options(const mrec_options *, mrec_error *);
+
 /* Rows per chunk of all columns of a block: by the extents rule, or options->frames_per_chunk. SCHEMA when the product
  * does not fit. */
 mrec_status mrec_layout_rows(const mrec_block *, const mrec_options *, uint64_t *rows, mrec_error *);

@@ -12,16 +12,23 @@
 
 /* ---- rules ---- */
 
-static bool is_node_name(const char *name) {
-    return name && name[0] && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-           strncmp(name, "__", 2) != 0 && strcmp(name, "zarr.json") != 0 && mrec_utf8_valid(name, strlen(name));
-}
-
 static bool is_one_of(const char *name, const char *const *names) {
     for (; *names; names++)
         if (strcmp(name, *names) == 0)
             return true;
     return false;
+}
+
+static bool is_node_name(const char *name) {
+    static const char *const taken[] = {".", "..", "zarr.json", NULL};
+    return name && name[0] && !strchr(name, '/') && !is_one_of(name, taken) && strncmp(name, "__", 2) != 0 &&
+           mrec_utf8_valid(name, strlen(name));
+}
+
+/* A file that this writer puts beside the nodes of a group: the durable file, or one not yet renamed. */
+static bool is_own_file(const char *name) {
+    size_t n = strlen(name);
+    return strcmp(name, ".durable") == 0 || (n > 4 && name[0] == '.' && strcmp(name + n - 4, ".tmp") == 0);
 }
 
 static mrec_status check_name(const char *what, const char *name, const char *const *reserved, mrec_error *error) {
@@ -30,7 +37,7 @@ static mrec_status check_name(const char *what, const char *name, const char *co
                          "%s name '%s' is no node name: it must be UTF-8, not empty, without '/', not '.', '..' or "
                          "'zarr.json', and not begin with '__'",
                          what, name ? name : "");
-    if (is_one_of(name, reserved))
+    if (is_one_of(name, reserved) || is_own_file(name))
         return mrec_fail(error, MREC_E_SCHEMA, NULL, "%s name '%s' is reserved; choose another", what, name);
     return MREC_OK;
 }

@@ -104,6 +104,8 @@ mrec_status mrec_shard_new(mrec_files *files, const char *path, uint64_t nchunks
     mrec_shard *shard = calloc(1, sizeof *shard);
     if (!shard)
         return mrec_fail_memory(error);
+    shard->files = files;
+    shard->fd = -1;
     shard->index = malloc((size_t)bytes);
     shard->path = malloc(strlen(path) + 1);
     if (!shard->index || !shard->path) {
@@ -112,8 +114,6 @@ mrec_status mrec_shard_new(mrec_files *files, const char *path, uint64_t nchunks
     }
     strcpy(shard->path, path);
     memset(shard->index, 0xff, (size_t)bytes);
-    shard->files = files;
-    shard->fd = -1;
     shard->nchunks = nchunks;
     shard->end = bytes;
     shard->open_offset = shard->named_offset = shard->durable_offset = MREC_NO_PLACE;

@@ -66,6 +66,8 @@ class Block(MutableMapping[str, Array]):
         return tuple(self._columns)
 
     def __getitem__(self, name: str) -> Array:
+        if isinstance(name, list):
+            raise UnknownName(f"columns come one by one, not as {name!r}; Trajectory.read(block, columns) stacks them")
         try:
             return self._columns[name]
         except KeyError:

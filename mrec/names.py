@@ -28,6 +28,11 @@ def check_name(name: object, what: str, reserved: Collection[str] = NO_NAMES) ->
     return name
 
 
+def is_own_file(name: str) -> bool:
+    """Whether a writer keeps a file of this name beside the nodes of a group: legal to read, not to write."""
+    return name == ".durable" or (name.startswith(".") and name.endswith(".tmp"))
+
+
 def _fault(name: str) -> str:
     if not name:
         return "it is empty"

@@ -38,6 +38,11 @@ def test_unknown_names_list_the_known():
         Frame({"atoms": atoms()})["bonds"]
 
 
+def test_columns_asked_for_together():
+    with pytest.raises(UnknownName, match=r"come one by one, not as \['x', 'id'\]; Trajectory.read"):
+        atoms()[["x", "id"]]
+
+
 def test_rows_must_agree():
     block = atoms()
     with pytest.raises(SchemaError, match="'y' has 2 rows, the block has 3"):

@@ -15,9 +15,9 @@ HEAD = """# The command line
 
 Each command answers `--help` with what stands here. It ends with 0; with 1 after an error, which is one line on stderr;
 with 2 when it was called wrongly. What a command makes appears under its name when it is whole, or not at all, and
-replaces nothing without `--overwrite`. Work of over a second shows its progress on a terminal (with tqdm). Reading and
-writing the formats of other programs, and `--select`, need MDAnalysis (`pip install 'mrec[convert]'`); pictures need
-matplotlib (`pip install 'mrec[plot]'`).
+replaces nothing without `--overwrite` (`pack` alone renews its file). Work of over a second shows its progress on a
+terminal (with tqdm). Reading and writing the formats of other programs, and `--select`, need MDAnalysis
+(`pip install 'mrec[convert]'`); pictures need matplotlib (`pip install 'mrec[plot]'`).
 
 """
 

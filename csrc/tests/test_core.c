@@ -7,9 +7,12 @@
 
 #include "buffer.h"
 #include "cpu.h"
+#include "layout.h"
+#include "shard.h"
 #include "vlen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 void test_status(void) {
     mrec_error error;
@@ -104,14 +107,46 @@ void test_vlen(void) {
     assert(mrec_vlen_walk("\0\0\0\0", 4, 0, NULL, &error) == MREC_OK);
 }
 
+/* The sanitizer's malloc fails as the system's does. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+    return "allocator_may_return_null=1";
+}
+
+/* An index that no memory holds: refused, and no descriptor that belongs to others is closed on the way. */
+void test_shard(void) {
+    mrec_files files = {.vfs = mrec_vfs_posix(), .budget = 4};
+    mrec_shard *shard;
+    mrec_error error;
+    assert(mrec_shard_new(&files, "c/0", UINT64_C(1) << 58, &shard, &error) == MREC_E_MEMORY && shard == NULL);
+    assert(files.open == 0 && files.newest == NULL && fcntl(0, F_GETFD) != -1);
+}
+
+void test_options(void) {
+    static const struct {
+        mrec_compression compression;
+        int level;
+        mrec_status status;
+    } cases[] = {{MREC_COMPRESS_DEFAULT, 0, MREC_OK},    {MREC_COMPRESS_GZIP, 9, MREC_OK},
+                 {MREC_COMPRESS_GZIP, 10, MREC_E_VALUE}, {MREC_COMPRESS_ZSTD, 22, MREC_OK},
+                 {MREC_COMPRESS_ZSTD, -131072, MREC_OK}, {MREC_COMPRESS_SHUFFLE_ZSTD, 23, MREC_E_VALUE},
+                 {(mrec_compression)77, 0, MREC_E_VALUE}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mrec_options options = {.compression = cases[i].compression, .level = cases[i].level};
+        mrec_error error;
+        assert(mrec_layout_check_options(&options, &error) == cases[i].status);
+    }
+}
+
 int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } tests[] = {{"status", test_status}, {"buffer", test_buffer},   {"vlen", test_vlen},
-                 {"crc32c", test_crc32c}, {"shuffle", test_shuffle}, {"quantize", test_quantize},
-                 {"codec", test_codec},   {"damage", test_damage},   {"strided", test_strided},
-                 {"reader", test_reader}, {"archive", test_archive}};
+    } tests[] = {{"status", test_status},   {"buffer", test_buffer},   {"vlen", test_vlen},
+                 {"crc32c", test_crc32c},   {"shuffle", test_shuffle}, {"quantize", test_quantize},
+                 {"codec", test_codec},     {"damage", test_damage},   {"shard", test_shard},
+                 {"options", test_options}, {"strided", test_strided}, {"reader", test_reader},
+                 {"archive", test_archive}};
     static const unsigned features[] = {~0u, 0};
     for (size_t f = 0; f < 2; f++) {
         mrec_cpu_allow(features[f]);

@@ -18,6 +18,8 @@ void test_shuffle(void);
 void test_quantize(void);
 void test_codec(void);
 void test_damage(void);
+void test_shard(void);
+void test_options(void);
 void test_strided(void);
 void test_reader(void);
 void test_archive(void);

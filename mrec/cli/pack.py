@@ -12,7 +12,7 @@ from mrec.cli.sizes import disk_usage, human
 def add_parser(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser("pack", help="make one file of a record", description=__doc__)
-    parser.add_argument("path", metavar="PATH", help="a record; the file is PATH with .zip behind it")
+    parser.add_argument("path", metavar="PATH", help="a record; PATH with .zip behind it is made or replaced")
     parser.add_argument("--remove", action="store_true", help="delete the record once the file is there")
     parser.set_defaults(run=run)
 

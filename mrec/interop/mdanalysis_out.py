@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -112,6 +113,10 @@ def selected(source: AtomSource, selection: str) -> np.ndarray:
         _fill(made.trajectory.ts, atoms, source)
         try:
             rows = np.asarray(made.select_atoms(selection).indices, np.int64)
+        except AttributeError as e:
+            missing = re.search(r"'(\w+)'$", str(e))
+            what = f"the {missing[1]} of its atoms" if missing else "what it asks for"
+            raise MrecError(f"the selection {selection!r} cannot be made: the record does not say {what}") from None
         except Exception as e:
             reason = (str(e).strip() or type(e).__name__).splitlines()[0]
             raise MrecError(f"the selection {selection!r} is not understood: {reason}") from None

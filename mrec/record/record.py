@@ -49,7 +49,7 @@ class Record:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.path.abspath(os.fsdecode(path))
         self._closed = False
         if not os.path.exists(self.path):
             raise RecordNotFound(f"{self.path}: there is no record")

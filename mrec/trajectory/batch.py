@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from mrec import dtypes
 from mrec.box import Box
 from mrec.errors import InvalidValue, SchemaError
-from mrec.trajectory.coerce import coerce_column, coerce_values, names_differ
+from mrec.trajectory.coerce import coerce_column, coerce_value, coerce_values, names_differ
 from mrec.trajectory.schema import BlockSchema, ValueSchema
 
 
@@ -45,9 +46,12 @@ def check_times(times: Any, frames: int, before: int, had: bool | None) -> np.nd
     if array.shape != (frames,) or (frames and array.dtype.kind not in "fiu"):
         raise InvalidValue(f"times is one number a frame ({frames},), not {array.dtype.name}{list(array.shape)}")
     exact = np.ascontiguousarray(array, np.float64)
-    for i in np.flatnonzero(abs(exact) >= 2**53) if array.dtype.kind in "iu" else ():
-        if int(exact[i]) != int(array[i]):
-            raise InvalidValue(f"times[{i}] is {array[i]}, which is not exactly a double; round it first")
+    listed = times if isinstance(times, (list, tuple)) else array  # as an array, integers beside floats are rounded
+    for i in range(frames) if array.itemsize > 8 else np.flatnonzero(abs(exact) >= 2**53):
+        try:
+            dtypes.exact_scalar(dtypes.DTYPES["f64"], listed[i])
+        except ValueError as e:
+            raise InvalidValue(f"times[{i}]: {e}") from None
     return exact
 
 
@@ -114,6 +118,8 @@ def _shape(given: Any, where: str) -> tuple[int, ...]:
 
 def values(value: ValueSchema, given: Any, frames: int) -> list[bytes]:
     """A per-step value of many frames: for each what `coerce_value` gives."""
+    if isinstance(given, (list, tuple)) and len(given) == frames:
+        return [coerce_value(value, one) for one in given]  # as an array its elements would take one type
     data = coerce_values(value, given, frames)
     if isinstance(data, np.ndarray):
         size = data.nbytes // max(len(data), 1)

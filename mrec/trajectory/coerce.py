@@ -284,7 +284,7 @@ def coerce_values(value: ValueSchema, given: Any, frames: int) -> Array | Text:
             array = array.reshape(-1, 9)
         if array.ndim == 0 or len(array) != frames:
             raise ValueError(f"takes one value for each of the {frames} frames, not the shape {array.shape}")
-        if array.dtype == F32 and tag.dtype.name == "f64":
+        if array.dtype.kind == "f" and array.itemsize < 8 and tag.dtype.name == "f64":
             array = array.astype(np.float64)
         data, _ = _coerce(value.as_column, array, 1)
     except (ValueError, TypeError) as e:

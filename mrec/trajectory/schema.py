@@ -13,7 +13,7 @@ from typing import Any
 from mrec import dtypes
 from mrec.dtypes import CANONICAL, CANONICAL_VALUES, DType, Tag
 from mrec.errors import SchemaError
-from mrec.names import TRAJECTORY_BLOCKS, TRAJECTORY_COLUMNS, check_name, warn_lookalikes
+from mrec.names import TRAJECTORY_BLOCKS, TRAJECTORY_COLUMNS, check_name, is_own_file, warn_lookalikes
 
 MAX_TRAILING = 6
 _LATER = "{} are not supported yet; leave them out, the values themselves are stored all the same"
@@ -271,6 +271,9 @@ class Schema:
                 raise SchemaError(
                     f"block {name!r} declares targets or aligned_with: appending to it is not supported yet"
                 )
+        for name in (*self.blocks, *(c for block in self.blocks.values() for c in block.columns), *self.values):
+            if is_own_file(name):
+                raise SchemaError(f"{name!r} is what a writer calls a file of its own; choose another name")
 
     def copy(self) -> Schema:
         """An independent schema that declares the same."""

@@ -15,7 +15,7 @@ import numpy as np
 from mrec import dtypes
 from mrec._core import Writer as CoreWriter
 from mrec.box import Box
-from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName
+from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName, WriterBusy
 from mrec.frame import Frame
 from mrec.trajectory import batch
 from mrec.trajectory.coerce import coerce_block, coerce_value
@@ -141,7 +141,8 @@ class TrajectoryWriter:
         count unless they are given beside it. time: all frames have one, or none has. box: a `Box`, three lengths, or
         three lengths and three angles in degrees; None carries the last one forward. blocks, values: by name; `named`
         is short for both. A block is a mapping of all its columns to arrays of shape (rows, *trailing); several columns
-        may come as one array, `{("x", "y", "z"): positions}`. A block that is left out carries forward.
+        may come as one array, `{("x", "y", "z"): positions}`, or `{"xyz": positions}` where the names are single
+        letters. A block that is left out carries forward.
 
         A frame that does not fit is refused whole (SchemaError, InvalidValue, UnknownName).
         """
@@ -214,6 +215,8 @@ class TrajectoryWriter:
     def _unknown(name: str, what: str, declared: Iterable[str]) -> str:
         close = difflib.get_close_matches(str(name), list(declared), 1)
         hint = f"; is it {close[0]!r}?" if close else f"; declared: {', '.join(map(repr, declared)) or 'nothing'}"
+        if name == "step":
+            hint = "; the step goes first, without a name: append(step, ...)"
         return f"no {what} {name!r} is declared{hint}"
 
     def _next_step(self) -> int:
@@ -255,9 +258,14 @@ class TrajectoryWriter:
 
     def close(self) -> None:
         """Publish what waits, durably, and end the live form of the record. Closing twice is no error."""
-        if not self._closed:
-            self._closed = True
+        if self._closed:
+            return
+        self._closed = True
+        try:
             self._core.close()
+        except WriterBusy:
+            self._closed = False  # another thread is inside, and what it appends has yet to be published
+            raise
 
     @property
     def closed(self) -> bool:
@@ -328,7 +336,10 @@ class TrajectoryWriter:
 
 def record_path(path: PathLike) -> str:
     """A path as the core takes it: absolute, so that a later chdir does not matter."""
-    return os.path.abspath(os.fspath(path))
+    name = os.fsdecode(path)
+    if "\0" in name:
+        raise InvalidValue(f"{name!r} holds a NUL, which no path can")
+    return os.path.abspath(name)
 
 
 def _meta_json(units: Mapping[str, str] | None, meta: Mapping[str, Any] | None) -> str | None:
@@ -345,7 +356,10 @@ def _meta_json(units: Mapping[str, str] | None, meta: Mapping[str, Any] | None) 
         raise InvalidValue(f"meta: {e}") from None
 
 
-def _with_frame(frame: Frame, step: Any, time: Any, box: Any, blocks: Any, values: Any) -> tuple[Any, ...]:
+def _with_frame(frame: Any, step: Any, time: Any, box: Any, blocks: Any, values: Any) -> tuple[Any, ...]:
+    if not isinstance(frame, Frame):
+        given = type(frame).__name__
+        raise InvalidValue(f"what follows the step is a Frame, not {given}; give blocks by name, as atoms={{...}}")
     return (
         frame.step if step is None else step,
         frame.time if time is None else time,

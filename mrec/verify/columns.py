@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -63,7 +64,9 @@ class BlockCheck:
             return None
         if self.tree.node(path) is None:
             if self.updates.rows and self.tree.is_ours(f"{self.block.name}/{column.name}"):
-                self.tree.log.add("mask", f"{ROOT}/{path}", "it is not there; a nullable column with rows has its mask")
+                severity = self.tree.doubt()
+                message = "it is not there; a nullable column with rows has its mask"
+                self.tree.log.add("mask", f"{ROOT}/{path}", message, severity=severity)
             return None
         return self._opened(path, "bool", ())
 
@@ -131,16 +134,21 @@ class BlockCheck:
 
 def _bits(values: np.ndarray) -> np.ndarray:
     """Rows as they are compared: one axis of integers, or of strings."""
-    flat = np.ascontiguousarray(values).reshape(len(values), -1)
+    flat = _flat(np.ascontiguousarray(values))
     if flat.dtype.kind == "O":
         return flat
     return flat.view("u8" if flat.dtype.itemsize == 16 else f"u{flat.dtype.itemsize}")
 
 
+def _flat(values: np.ndarray) -> np.ndarray:
+    """Rows with one axis behind them."""
+    return values.reshape(len(values), math.prod(values.shape[1:]))
+
+
 def off_grid(values: np.ndarray, valid: Mask, precision: float) -> int | None:
     """The first row with a value that is no multiple of the grid, where it has to be; None when there is none."""
     q = _core.grid(precision)
-    flat = values.reshape(len(values), -1)
+    flat = _flat(values)
     with np.errstate(all="ignore"):
         held = np.isfinite(flat) & (np.abs(flat) < 2.0**52 * q) & (np.rint(flat / q) * q != flat)
     if valid is not None:

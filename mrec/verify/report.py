@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from mrec.verify.rules import RULES
+
 #: Called with the chunks that are checked and their number.
 Progress = Callable[[int, int], None]
 
@@ -15,7 +17,7 @@ Progress = Callable[[int, int], None]
 class Finding:
     """One thing that is wrong, and where.
 
-    rule: a short name ("checksum", "step-order" ...). severity: "error", or "warning" for what the format lets another
+    rule: its name, one of `mrec.verify.rules.RULES`. severity: "error", or "warning" for what the format lets another
     program do and mrec never does. array: path of the array, group or file in the record. shard: the shard's chunk key
     ("c/3"). chunk: its number in the shard, in C order. frame: the ordinal of the first frame that it touches.
     """
@@ -69,6 +71,7 @@ class Log:
 
     def add(self, rule: str, array: str | None, message: str, **where: Any) -> None:
         """Note a finding, once."""
+        assert rule in RULES, rule
         finding = Finding(rule, " ".join(message.split()), array=array, **where)
         if finding not in self._seen:
             self._seen.add(finding)

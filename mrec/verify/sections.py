@@ -193,7 +193,7 @@ class Sections:
         if mask is not None:
             wrong = wrong & mask.reshape(-1, *[1] * (values.ndim - 1))
         if wrong.any():
-            at = int(np.flatnonzero(wrong.reshape(len(values), -1).any(axis=1))[0])
+            at = int(np.argwhere(wrong)[0][0])
             self.log.add(rule, where, f"row {at} refers to row {values[wrong][0]} of {target!r}, which has {rows}")
 
     def _box(self, path: str, node: ArrayMeta | GroupMeta) -> None:

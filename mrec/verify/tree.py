@@ -15,6 +15,8 @@ from mrec.verify.state import Node, State
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
 
 ROOT = "trajectory"
+#: How a document begins that mrec wrote; no other program is known to write it so.
+_OURS = b'{"zarr_format":3,"node_type":"array","shape":['
 #: Zarr data type -> ours.
 COLUMN_TYPES = {dtype.zarr: name for name, dtype in DTYPES.items()}
 
@@ -48,9 +50,7 @@ class Tree:
             self.log.add("document", f"{ROOT}/{path}", str(e))
             self.broken.add(path)
             return None
-        if b"\n" not in (
-            raw if isinstance(raw, bytes) else raw.encode()
-        ):  # as mrec writes them, and no other program that is known
+        if (raw if isinstance(raw, bytes) else raw.encode()).startswith(_OURS):
             self._ours.add(path)
         self.nodes[path] = node
         return node
@@ -87,7 +87,8 @@ class Tree:
         if meta.shape[0] < rows:
             self.log.add("length", where, f"it has {meta.shape[0]} rows, fewer than the {rows} claimed")
         elif meta.shape[0] > rows and self.is_exact(path):
-            self.log.add("length", where, f"it has {meta.shape[0]} rows, more than the {rows} there are")
+            message = f"it has {meta.shape[0]} rows, more than the {rows} there are"
+            self.log.add("length", where, message, severity=self.doubt())
         tail = self.state.tails.get(where)
         return Stored(self.log, self.files, where, meta, min(rows, meta.shape[0]), self._trust(path), tail)
 
@@ -106,6 +107,10 @@ class Tree:
     def is_exact(self, path: str) -> bool:
         """Whether an array has to be exactly as long as it is claimed to be."""
         return self.state.durable or (self.state.closed and path in self._ours)
+
+    def doubt(self) -> str:
+        """The severity of what only mrec never does: another program may have."""
+        return "error" if self.state.durable or self.state.complete else "warning"
 
     def _trust(self, path: str) -> Trust:
         if self.state.closed:

@@ -88,7 +88,9 @@ def _check_lengths(tree: Tree, name: str, lengths: dict[str, int]) -> None:
     """The shortest column decides how many updates there are; where lengths are exact none is shorter than another."""
     if len(set(lengths.values())) > 1 and all(tree.is_exact(f"{name}/{column}") for column in lengths):
         columns = ", ".join(f"{column} {length}" for column, length in lengths.items())
-        tree.log.add("length", f"{ROOT}/{name}", f"its columns have different lengths: {columns}")
+        tree.log.add(
+            "length", f"{ROOT}/{name}", f"its columns have different lengths: {columns}", severity=tree.doubt()
+        )
 
 
 def _indexed(tree: Tree, name: str, nstep: int) -> Updates | None:

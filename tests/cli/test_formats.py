@@ -222,6 +222,7 @@ def test_atoms_that_come_and_go(run: Command, tmp_path: Path) -> None:
         (["export", "a.mrec", "out.xtc"], "`mrec convert` writes other formats"),
         (["export", "a.mrec", "there.pdb"], "pass --overwrite"),
         (["export", "a.mrec", "out.pdb", "--select", "garbage ((("], "is not understood"),
+        (["export", "a.mrec", "out.pdb", "--select", "altLoc A"], "the record does not say the altLocs of its atoms"),
         (["convert", "a.mrec", "out.xtc", "--start", "9"], "none of them is chosen"),
         (["convert", "a.mrec", "out.xtc", "--keep", "atoms"], "--keep is for converting from record to record"),
         (["convert", "a.xtc", "out.trr"], "one of them is a record"),

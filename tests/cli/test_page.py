@@ -69,3 +69,9 @@ def test_the_examples_run(tmp_path: Path) -> None:
         "first.json",
     }
     assert len(library.open(tmp_path / "whole.mrec").trajectory) == 51
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "mrec", "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: mrec ")

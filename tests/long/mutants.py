@@ -43,6 +43,7 @@ class Mutant:
     edits: tuple[tuple[str, str], ...]
     power: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
+    commutes: bool = False  # nothing shows: the rule is an order that could be the other way round
 
 
 MUTANTS = [
@@ -83,7 +84,9 @@ MUTANTS = [
         "the durable file before the marker",
         "commit.c",
         ((DURABLE, ""), (MARKER, MARKER + DURABLE)),
-        power=("one column", "rows change"),
+        power=("one column", "several shards"),
+        stops=("partial tails",),
+        commutes=True,
     ),
     Mutant(
         "three slots: one may be named by the durable file",
@@ -279,8 +282,8 @@ def try_scenarios(power: list[str], stops: list[str], rounds: int) -> None:
         if scenario.name in power:
             with memory() as folder:
                 simulation = loss.Simulation(scenario, folder, again=0.3)
-                for n in range(rounds):
-                    simulation.round(2**n)
+                for _ in range(rounds):
+                    simulation.round(2)
 
 
 if __name__ == "__main__":

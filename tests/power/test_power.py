@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import random
 import time
+from pathlib import Path
 
 import pytest
 
-from tests.faults.story import memory
+from tests.faults.story import COLUMN, Teller, memory
 from tests.power.disk import Disk, State
-from tests.power.loss import SCENARIOS, Scenario, Simulation
+from tests.power.loss import SCENARIOS, Scenario, Simulation, tell
 
 #: Of the calls of each story, the share after which the power is lost.
 SHARE = 0.08
@@ -66,3 +67,26 @@ def test_writes_to_one_sector_do_not_overtake_each_other() -> None:
     base = [("o", 3, 0o102, b"/m/a"), ("w", 3, 0, b"--"), ("s", 3, 0, b""), *NAMED]
     both = [*base, ("w", 3, 0, b"1"), ("w", 3, 1, b"2")]
     assert {state["a"] for state in every(both)} == {b"--", b"1-", b"12"}
+
+
+# ---- what was found ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", [[".zarr.json.tmp"], ["zarr.json", "meta/.zarr.json.tmp"]])
+def test_what_a_creation_left_can_be_replaced(left: list[str], tmp_path: Path) -> None:
+    for name in left:
+        (tmp_path / "run.mrec" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "run.mrec" / name).touch()
+    Teller(tmp_path / "run.mrec", COLUMN).tell("W a X")
+
+
+def test_overwriting_does_not_leave_what_it_would_refuse(tmp_path: Path) -> None:
+    """A record's other folders go first, then what it is known by, each for good before the next."""
+    teller = Teller(tmp_path / "run.mrec", COLUMN)
+    teller.tell("C a X")
+    (teller.path / "zoo").mkdir()
+    told = tell(teller, "W")
+    gone = [(op, data.decode()) for _, op, _, _, data in told.log if op in "du" and data.startswith(bytes(teller.path))]
+    order = [path.removeprefix(f"{teller.path}/") for _, path in gone]
+    wanted = ["trajectory/zarr.json", "zoo", "trajectory", "zarr.json"]
+    assert [path for path in order if path in wanted] == wanted

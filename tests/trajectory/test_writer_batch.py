@@ -212,3 +212,33 @@ def test_refused_whole(tmp_path, case):
         w.close()
         trees.append(tree(path))
     assert trees[0] == trees[1]
+
+
+def values_only(path):
+    return mrec.TrajectoryWriter(path, mrec.Schema().value("x", "f64").value("n", "i64", fill=0).value("v", "f64x3"))
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f2", "f4", ">f4", ">f8"])
+def test_narrow_values_are_widened(tmp_path, dtype):
+    x, v = np.array([0.5, 3], dtype), np.array([[1, 2, 3], [4, 5, 6.5]], dtype)
+    with values_only(tmp_path / "x.mrec") as w:
+        w.append_many([0, 1], x=x, v=v)
+    trajectory = mrec.open(tmp_path / "x.mrec").trajectory
+    assert trajectory.values("x").tolist() == [0.5, 3.0] and trajectory.values("v").tolist() == v.tolist()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x": [2**53 + 1, 0.5]},
+        {"x": [True, 1.0]},
+        {"x": [0.0, 1.0], "n": [True, 2]},
+        {"x": [0.0, 1.0], "times": [2**53 + 1, 0.5]},
+        {"x": [0.0, 1.0], "times": np.longdouble([1, 2]) / 3},
+    ],
+)
+def test_a_list_is_as_exact_as_its_elements_one_by_one(tmp_path, given):
+    with values_only(tmp_path / "x.mrec") as w:
+        with pytest.raises(MrecError):
+            w.append_many([0, 1], v=np.zeros((2, 3)), **given)
+        assert w.nframes == 0

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +160,20 @@ def test_a_second_thread_inside(tmp_path):
     w.close()
     assert busy and "one writer serves one thread at a time" in busy[0]
     assert len(frames(tmp_path / "a")) == 60 * taken
+
+
+def test_closing_while_a_thread_is_inside_can_be_done_again(tmp_path):
+    w = write(tmp_path / "a", schema(100_000), compression="gzip:9", flush_every=1000)
+    thread = threading.Thread(target=lambda: w.append_many(range(20), b={"q": np.random.normal(size=(20, 100_000))}))
+    thread.start()
+    while w.nframes == 0:
+        time.sleep(0.001)
+    with pytest.raises(WriterBusy):
+        w.close()
+    assert not w.closed
+    thread.join()
+    w.close()
+    assert len(frames(tmp_path / "a")) == 20
 
 
 def test_a_second_writer_in_the_same_process(tmp_path):
@@ -364,3 +379,19 @@ def test_other_sections_of_the_record_are_left_alone(tmp_path):
         assert rec.system["atoms"]["id"].tolist() == [0, 1]
         assert len(rec.trajectory) == 3
     assert attributes(path)["nstep"] == 3
+
+
+def test_a_path_with_a_nul_is_no_shorter_path(tmp_path):
+    with pytest.raises(InvalidValue, match="NUL"):
+        mrec.TrajectoryWriter(f"{tmp_path}/x.mrec\0y", mrec.Schema())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_of_bytes(tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff.mrec"
+    with mrec.TrajectoryWriter(path, mrec.Schema().value("pe", "f64")) as w:
+        w.append(0, pe=1.5)
+    assert w.path == os.fsdecode(path)
+    assert mrec.open(path).trajectory.values("pe").tolist() == [1.5]
+    with mrec.TrajectoryWriter.open(path) as w:
+        assert w.nframes == 1

@@ -147,7 +147,7 @@ def check(path: Path, record: Record, same_forms: bool) -> None:
 
 
 @pytest.mark.parametrize("steady", [True, False], ids=["steady", "any"])
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_frames_in_any_turn(tmp_path_factory, steady, data):
     given = data.draw(frames(steady))

@@ -71,6 +71,7 @@ BAD = {
     "unknown block by name": (UnknownName, "frame 2.*'atom' is declared; is it 'atoms'", {"named": {"atom": X}}),
     "unknown value": (UnknownName, "no per-step value 'pee' is declared; is it 'pe'", {"values": {"pee": 0.0}}),
     "unknown and nothing like it": (UnknownName, "declared: 'atoms', 'grid'", {"blocks": {"zzz": X}}),
+    "step by name": (UnknownName, r"frame 2.*'step'.*append\(step, ", {"named": {"step": 20}}),
     "a name for two things": (InvalidValue, "'two' is a block and a per-step value.*values=", {"named": {"two": 1}}),
     "a block given twice": (InvalidValue, "'atoms' is given twice", {"blocks": {"atoms": X}, "named": {"atoms": X}}),
     "a value given twice": (InvalidValue, "'i' is given twice", {"values": {"i": 1}, "named": {"i": 1}}),
@@ -150,6 +151,13 @@ def test_refused_without_a_trace(tmp_path, case):
         w.close()
         trees.append(tree(tmp_path / str(refusals)))
     assert trees[0] == trees[1]
+
+
+def test_a_block_where_a_frame_goes(tmp_path):
+    with write(tmp_path / "a", schema()) as w:
+        with pytest.raises(InvalidValue, match=r"a Frame, not dict; give blocks by name, as atoms="):
+            w.append(0, {"atoms": X}, pe=0.0)
+        assert w.nframes == 0
 
 
 def test_time_gained(tmp_path):
@@ -242,3 +250,15 @@ def test_lookalikes_are_warned_of():
         warnings.simplefilter("always")
         mrec.Schema().block("Atoms").column("q", "f64").block("atoms").column("q", "f64")
     assert [w.category for w in caught] == [UserWarning]
+
+
+@pytest.mark.parametrize("name", [".durable", ".zarr.json.tmp", ".x.tmp"])
+def test_names_of_the_writers_own_files(tmp_path, name):
+    for schema in (
+        mrec.Schema().block(name).column("x", "f64"),
+        mrec.Schema().block("atoms").column(name, "f64"),
+        mrec.Schema().value(name, "f64"),
+    ):
+        with pytest.raises(SchemaError, match=f"'{name}'"):
+            mrec.TrajectoryWriter(tmp_path / "x.mrec", schema)
+    assert not list(tmp_path.iterdir())
