@@ -50,6 +50,11 @@ def _column_frame(tag: Tag) -> mrec.Frame:
     return mrec.Frame({"atoms": {"x": np.random.default_rng(tag).normal(size=50)}}, step=tag[1])
 
 
+def _late_cell_frame(tag: Tag) -> mrec.Frame:
+    box = mrec.Box.from_lengths(10.0, 10.0, 10.0 + tag[0]) if tag[1] >= 2 else None
+    return mrec.Frame(_column_frame(tag).blocks, step=tag[1], box=box)
+
+
 def _full_schema() -> mrec.Schema:
     return (
         mrec.Schema()
@@ -84,6 +89,10 @@ def _full_frame(tag: Tag) -> mrec.Frame:
 
 COLUMN = Kind(_column_schema, _column_frame)
 FULL = Kind(_full_schema, _full_frame)
+#: Many versions of an open chunk.
+SLOTS = replace(COLUMN, options=(("frames_per_chunk", 8), ("chunks_per_shard", 2)))
+#: No cell before frame 2.
+LATE_CELL = Kind(_column_schema, _late_cell_frame)
 UNSYNCED = replace(FULL, options=(*SMALL.items(), ("durable", False)))
 #: An index of several pages, which a kill can tear.
 PAGES = replace(COLUMN, options=(("frames_per_chunk", 2), ("chunks_per_shard", 600)))

@@ -12,7 +12,20 @@ from typing import Any
 
 from mrec._core import FaultFiles
 from mrec.errors import MrecError
-from tests.faults.story import COLUMN, FULL, PAGES, UNSYNCED, Kind, Point, Teller, Wrong, check, restart
+from tests.faults.story import (
+    COLUMN,
+    FULL,
+    LATE_CELL,
+    PAGES,
+    SLOTS,
+    UNSYNCED,
+    Kind,
+    Point,
+    Teller,
+    Wrong,
+    check,
+    restart,
+)
 
 
 @dataclass(frozen=True)
@@ -60,8 +73,9 @@ class Scenario:
 SCENARIOS = [
     Scenario("create", FULL, "", "C a D X"),
     Scenario("chunks and shards", COLUMN, "C a D X", "O a a a A a a D a X"),
-    Scenario("partial tails", COLUMN, "C a K", "O a A a A a D a D a A a A X"),
+    Scenario("partial tails", SLOTS, "C a K", "O a A a A a D a D a A a A X"),
     Scenario("cell changes", FULL, "C a D K", "O a A a D X"),
+    Scenario("cell appears", LATE_CELL, "C a a A K", "O a A a D X"),
     Scenario("steps go astray", FULL, "C a a a a A K", "O a A a D X"),
     Scenario("rows change", FULL, "C a a a D a a A K", "O a A a A a D X"),
     Scenario("torn index", PAGES, "C a a D K", "O a A a D a X"),

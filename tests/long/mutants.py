@@ -92,13 +92,13 @@ MUTANTS = [
         "three slots: one may be named by the durable file",
         "shard.c",
         (("#define NSLOTS 3", "#define NSLOTS 2"), (" && s->offset != shard->durable_offset", "")),
-        power=("one column", "several shards"),
+        power=("one column, open tail",),
     ),
     Mutant(
         "a place that the index names is not overwritten",
         "shard.c",
         ((" && s->offset != shard->named_offset", ""),),
-        power=("one column",),
+        power=("one column, open tail",),
         stops=("partial tails",),
     ),
     Mutant(
@@ -139,7 +139,7 @@ MUTANTS = [
                 "    return mrec_parent_sync(vfs, path, error);",
             ),
         ),
-        power=("open after kills", "open after a restart"),
+        power=("one column, kills", "one column, restart"),
     ),
     Mutant(
         "opening writes a new durable file",
@@ -157,7 +157,7 @@ MUTANTS = [
         "recovery restores the marker",
         "reopen.c",
         (("    MREC_TRY(restore_marker(seq, standing->marker_text, error));\n", "    (void)restore_marker;\n"),),
-        power=("open after a restart",),
+        power=("one column, restart",),
     ),
     Mutant(
         "documents are cut before index entries",
@@ -170,8 +170,8 @@ MUTANTS = [
                 + "    return mrec_commit_documents(seq, true, error);\n",
             ),
         ),
-        power=("open after kills", "truncation in a shard"),
-        stops=("truncate", "reopen"),
+        power=("one column, kills", "truncation in a shard"),
+        stops=("truncate",),
     ),
     Mutant(
         "dead arrays are removed",
@@ -182,8 +182,7 @@ MUTANTS = [
                 "    for (size_t i = 0; i < 0 * standing->ndead; i++) {",
             ),
         ),
-        power=("truncation over transitions", "open after a restart"),
-        stops=("truncate",),
+        stops=("truncate to nothing", "truncate"),
     ),
     Mutant(
         "box/step_index, origin and boundary before vectors",
@@ -192,7 +191,7 @@ MUTANTS = [
             (CELL.format("step_index"), CELL.format("vectors") + CELL.format("step_index")),
             (CELL.format("boundary") + CELL.format("vectors"), CELL.format("boundary")),
         ),
-        stops=("cell changes",),
+        stops=("cell appears",),
     ),
     Mutant(
         "offset before step_index",

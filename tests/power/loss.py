@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from mrec._core import FaultFiles
-from tests.faults.story import COLUMN, FULL, PAGES, Kind, Point, Teller, Wrong, as_of_another_boot, check
+from tests.faults.story import (
+    COLUMN,
+    FULL,
+    LATE_CELL,
+    PAGES,
+    SLOTS,
+    Kind,
+    Point,
+    Teller,
+    Wrong,
+    as_of_another_boot,
+    check,
+)
 from tests.power.disk import Disk, State
 
 #: Calls that change what a power loss may leave.
@@ -36,6 +48,10 @@ class Scenario:
 SCENARIOS = [
     Scenario("creation", FULL, "C a D"),
     Scenario("one column", COLUMN, "C a A a A a D a A a A D a A X"),
+    Scenario("one column, open tail", SLOTS, "C a D a A a A a A a A a D a A a A a A a X"),
+    Scenario("one column, kills", COLUMN, "C a D a A a A K O a A K O a A a D a A"),
+    Scenario("one column, restart", COLUMN, "C a D a A a A P O a A a D a A"),
+    Scenario("cell appears", LATE_CELL, "C a D a A a A a D"),
     Scenario("several shards", COLUMN, "C a a a A a a D a a A a A a D a a a a a A a X"),
     Scenario("cell changes", FULL, "C a D a A a A D a A"),
     Scenario("steps go astray", FULL, "C a a a D a A a A D a A"),
