@@ -48,9 +48,9 @@ class Scenario:
 SCENARIOS = [
     Scenario("creation", FULL, "C a D"),
     Scenario("one column", COLUMN, "C a A a A a D a A a A D a A X"),
-    Scenario("one column, open tail", SLOTS, "C a D a A a A a A a A a D a A a A a A a X"),
-    Scenario("one column, kills", COLUMN, "C a D a A a A K O a A K O a A a D a A"),
-    Scenario("one column, restart", COLUMN, "C a D a A a A P O a A a D a A"),
+    Scenario("open tail", SLOTS, "C a D a A a A a A a A a D a A a A a A a X"),
+    Scenario("kills of one column", COLUMN, "C a D a A a A K O a A K O a A a D a A"),
+    Scenario("restart of one column", COLUMN, "C a D a A a A P O a A a D a A"),
     Scenario("cell appears", LATE_CELL, "C a D a A a A a D"),
     Scenario("several shards", COLUMN, "C a a a A a a D a a A a A a D a a a a a A a X"),
     Scenario("cell changes", FULL, "C a D a A a A D a A"),
