@@ -145,6 +145,7 @@ def test_a_second_thread_inside(tmp_path):
                 w.flush(durable=False)
             except WriterBusy as e:
                 busy.append(str(e))
+            time.sleep(0.001)  # the interpreter lock is let go inside the call: without a pause it is always inside
 
     thread = threading.Thread(target=meddle)
     thread.start()
