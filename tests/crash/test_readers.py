@@ -49,6 +49,12 @@ def assert_frame(frame: mrec.Frame, i: int) -> None:
     assert frame["bonds"]["atomi"].tolist() == [k + i for k in range(i % 5)]
 
 
+def assert_well(child: int) -> None:
+    """The writer runs, or has ended as it should."""
+    ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    assert ended is None or (ended.si_code, ended.si_status) == (os.CLD_EXITED, 0), "the writer failed by itself"
+
+
 @pytest.mark.filterwarnings("ignore:This process.*fork")
 @pytest.mark.parametrize("fresh", [False, True], ids=["refreshed", "opened anew"])
 def test_reading_while_writing(tmp_path: Path, fresh: bool) -> None:
@@ -61,9 +67,11 @@ def test_reading_while_writing(tmp_path: Path, fresh: bool) -> None:
         finally:
             os._exit(1)
     while not (path / "trajectory" / "zarr.json").exists():
+        assert_well(child)
         time.sleep(0.001)
     trajectory, seen, reads = mrec.open(path).trajectory, 0, 0
     while seen < FLUSHES:
+        assert_well(child)
         if fresh:
             trajectory = mrec.open(path).trajectory
         else:
