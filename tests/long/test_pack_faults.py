@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.pack.test_faults import library, memory, pytestmark, run_faults
+from tests.pack.test_faults import library, pytestmark, run_faults
 
-__all__ = ["library", "memory", "pytestmark"]
+__all__ = ["library", "pytestmark"]
 
 
 @pytest.mark.parametrize("action", ["kill", "fail", "interrupt"])
 @pytest.mark.parametrize("job", ["pack", "replace", "remove", "unpack"])
-def test_hit_at_every_call(job, action, library, memory):
-    run_faults(library, memory, job, action, 1)
+def test_hit_at_every_call(job: str, action: str, library: Path) -> None:
+    run_faults(library, job, action, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs with faults.c loaded: does a job again and again in a child, and hits it at one call after the other.
+"""Runs with preload.c loaded: does a job again and again in a child, and hits it at one call after the other.
 
 python -m tests.pack.faults JOB ACTION EVERY DIRECTORY, with JOB one of pack, replace, remove, unpack, ACTION one of
 kill, fail, interrupt, and EVERY for each EVERY-th call only. Prints how many calls there are; whatever is not as it has
@@ -17,10 +17,9 @@ import sys
 from pathlib import Path
 
 import mrec
+from tests.faults.preload import ACTIONS, KILL, loaded
 from tests.pack.archives import files, make_record
 
-KILL, FAIL, INTERRUPT = 1, 2, 3
-ACTIONS = {"kill": KILL, "fail": FAIL, "interrupt": INTERRUPT}
 DONE, FAILED, INTERRUPTED, WRONG = range(4)
 
 
@@ -93,9 +92,7 @@ def child(job: Job, shim: ctypes.CDLL, n: int, action: int, pipe: int) -> None:
 
 
 def main(name: str, action: int, every: int, directory: Path) -> None:
-    shim = ctypes.CDLL(None)
-    shim.fault_fired.restype = ctypes.c_char_p
-    shim.fault_arm.argtypes = ctypes.c_long, ctypes.c_int, ctypes.c_int
+    shim = loaded()
     directory.mkdir(exist_ok=True)
     job = Job(name, directory)
     n = 0 if every == 1 else len(name) * action % every
