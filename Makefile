@@ -33,6 +33,8 @@ bench:
 	@tools/setup.sh bench
 	@$(PYTHON) -m benchmarks $(ARGS)
 	@$(PYTHON) -m benchmarks.packing
+	@$(PYTHON) -m benchmarks.dead
+	@$(PYTHON) -m benchmarks.instructions
 
 lint:
 	@tools/setup.sh dev
