@@ -13,6 +13,8 @@ typedef struct request {
     uint64_t start, stop;
     uint8_t *out;
     ptrdiff_t stride;
+    mrec_item *last; /* numbers: the chunk that was read last, which the next rows may be in too */
+    uint64_t last_number;
     mrec_item **held; /* strings: chunks that refs point into */
     size_t nheld, max_held;
 } request;
@@ -207,9 +209,25 @@ static bool goes_straight(const mrec_source *source, const mrec_chunk *c, const 
     return true;
 }
 
+/* A decoded chunk that is at hand, held by the caller, or NULL. */
+static mrec_item *find_chunk(mrec_source *source, const mrec_chunk *c, request *want) {
+    mrec_item *last = want->last;
+    if (last != NULL && want->last_number == c->number) {
+        want->last = NULL;
+        return last;
+    }
+    return mrec_cache_find(source->cache, source, MREC_ITEM_CHUNK, c->number);
+}
+
+static void keep_last(mrec_source *source, request *want, mrec_item *item, uint64_t number) {
+    mrec_item_release(source->cache, want->last);
+    want->last = item;
+    want->last_number = number;
+}
+
 static mrec_status read_chunk(mrec_source *source, mrec_chunk *c, request *want, mrec_error *error) {
     mrec_chunk_locate(source, c);
-    mrec_item *item = mrec_cache_find(source->cache, source, MREC_ITEM_CHUNK, c->number);
+    mrec_item *item = find_chunk(source, c, want);
     if (item == NULL) {
         bool found;
         void *to = NULL;
@@ -225,7 +243,8 @@ static mrec_status read_chunk(mrec_source *source, mrec_chunk *c, request *want,
     scatter(source, c, item ? item->data : NULL, fill, want);
     if (item != NULL && mrec_source_is_string(source))
         return hold(source, want, item, error);
-    mrec_item_release(source->cache, item);
+    if (item != NULL)
+        keep_last(source, want, item, c->number);
     return MREC_OK;
 }
 
@@ -267,19 +286,51 @@ static mrec_status read_rows(mrec_source *source, request *want, mrec_error *err
     return MREC_OK;
 }
 
-mrec_status mrec_source_read(mrec_source *source, uint64_t start, uint64_t stop, void *out, ptrdiff_t stride,
-                             mrec_error *error) {
+/* How many of the n items from the first on follow one another, in the array and in the caller's memory. */
+static uint64_t run_length(const int64_t *starts, uint64_t n, uint64_t rows, ptrdiff_t item, ptrdiff_t stride) {
+    uint64_t run = 1;
+    if (item == (ptrdiff_t)rows * stride)
+        while (run < n && starts[run] > 0 && (uint64_t)starts[run] == (uint64_t)starts[run - 1] + rows)
+            run++;
+    return run;
+}
+
+/* Under the read lock. */
+static mrec_status gather(mrec_source *source, const int64_t *starts, uint64_t n, uint64_t rows, request *want,
+                          ptrdiff_t item, mrec_error *error) {
+    uint8_t *out = want->out;
+    for (uint64_t i = 0, run; i < n; i += run) {
+        run = run_length(starts + i, n - i, rows, item, want->stride);
+        want->start = (uint64_t)starts[i];
+        if (starts[i] < 0 || !mrec_mul(run, rows, &want->stop) || !mrec_add(want->stop, want->start, &want->stop))
+            return mrec_fail(error, MREC_E_VALUE, source->path, "%" PRIu64 " rows from %" PRId64, rows, starts[i]);
+        MREC_TRY(check_rows(source, want->start, want->stop, error));
+        want->out = out + (ptrdiff_t)i * item;
+        MREC_TRY(read_rows(source, want, error));
+    }
+    return MREC_OK;
+}
+
+mrec_status mrec_source_gather(mrec_source *source, const int64_t *starts, uint64_t n, uint64_t rows, void *out,
+                               ptrdiff_t item, ptrdiff_t stride, mrec_error *error) {
     if (mrec_source_is_string(source))
         return mrec_fail(error, MREC_E_VALUE, source->path, "an array of strings is read by mrec_source_read_strings");
-    request want = {.start = start, .stop = stop, .out = out, .stride = stride};
+    request want = {.out = out, .stride = stride};
     pthread_rwlock_rdlock(&source->lock);
     if (stride == 0)
         want.stride = (ptrdiff_t)(source->row_elements * source->unit);
-    mrec_status status = check_rows(source, start, stop, error);
-    if (status == MREC_OK)
-        status = read_rows(source, &want, error);
+    mrec_status status = gather(source, starts, n, rows, &want, item, error);
     pthread_rwlock_unlock(&source->lock);
+    mrec_item_release(source->cache, want.last);
     return status;
+}
+
+mrec_status mrec_source_read(mrec_source *source, uint64_t start, uint64_t stop, void *out, ptrdiff_t stride,
+                             mrec_error *error) {
+    if (start > stop || stop > INT64_MAX)
+        return mrec_fail(error, MREC_E_VALUE, source->path, "rows %" PRIu64 " to %" PRIu64, start, stop);
+    int64_t first = (int64_t)start;
+    return mrec_source_gather(source, &first, 1, stop - start, out, 0, stride, error);
 }
 
 static mrec_status add_strings(const mrec_ref *refs, size_t n, mrec_buffer *text, mrec_buffer *ends,

@@ -53,8 +53,14 @@ mrec_status mrec_source_refresh(mrec_source *, uint64_t length, mrec_error *);
  * verifies. VALUE when the range is outside the shape. */
 mrec_status mrec_source_read(mrec_source *, uint64_t start, uint64_t stop, void *out, ptrdiff_t stride, mrec_error *);
 
-/* The same for strings: appends to *text the bytes of every string, and to *ends (as u64) the position in *text after
- * each. */
+/* Many stretches of `rows` rows: the i-th of n begins at row starts[i], and its row r goes to
+ * out + i * item + r * stride bytes (stride 0: rows close together). A chunk that neighbouring stretches share is
+ * decoded once. */
+mrec_status mrec_source_gather(mrec_source *, const int64_t *starts, uint64_t n, uint64_t rows, void *out,
+                               ptrdiff_t item, ptrdiff_t stride, mrec_error *);
+
+/* mrec_source_read for strings: appends to *text the bytes of every string, and to *ends (as u64) the position in
+ * *text after each. */
 mrec_status mrec_source_read_strings(mrec_source *, uint64_t start, uint64_t stop, mrec_buffer *text, mrec_buffer *ends,
                                      mrec_error *);
 

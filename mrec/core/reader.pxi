@@ -47,6 +47,9 @@ cdef extern from "reader.h" nogil:
     void mrec_source_free(mrec_source *)
     mrec_status mrec_source_refresh(mrec_source *, uint64_t, mrec_error *)
     mrec_status mrec_source_read(mrec_source *, uint64_t, uint64_t, void *, ptrdiff_t, mrec_error *)
+    mrec_status mrec_source_gather(
+        mrec_source *, const int64_t *, uint64_t, uint64_t, void *, ptrdiff_t, ptrdiff_t, mrec_error *
+    )
     mrec_status mrec_source_read_strings(mrec_source *, uint64_t, uint64_t, mrec_buffer *, mrec_buffer *, mrec_error *)
 
 
@@ -186,7 +189,9 @@ cdef class Source:
             raise _InvalidValue(f"out is {out.dtype}, the array is {self.dtype}")
         PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
         try:
-            self.check_out(&view, stop - start)
+            self.check_out(&view, 1)
+            if <uint64_t>view.shape[0] != stop - start:
+                raise _InvalidValue(f"out holds {view.shape[0]} rows, not {stop - start}")
             with nogil:
                 status = mrec_source_read(self.source, start, stop, view.buf, view.strides[0], &error)
             check(status, &error)
@@ -194,19 +199,51 @@ cdef class Source:
             PyBuffer_Release(&view)
         return out
 
-    cdef int check_out(self, Py_buffer *view, uint64_t rows) except -1:
+    cdef int check_out(self, Py_buffer *view, int leading) except -1:
+        """The axes after the leading ones are the array's trailing ones, close together."""
         cdef Py_ssize_t close = self.itemsize
         cdef int axis = max(<int>len(self.shape), 1) - 1
-        cdef bint fits = view.ndim == axis + 1 and <uint64_t>view.shape[0] == rows
-        if fits:
-            while axis > 0:
-                fits = fits and view.shape[axis] == self.shape[axis]
-                fits = fits and (view.strides[axis] == close or view.shape[axis] <= 1)
-                close *= view.shape[axis]
-                axis -= 1
+        cdef int at = leading + axis - 1
+        cdef bint fits = view.ndim == at + 1
+        while fits and axis > 0:
+            fits = view.shape[at] == self.shape[axis] and (view.strides[at] == close or view.shape[at] <= 1)
+            close *= view.shape[at]
+            axis -= 1
+            at -= 1
         if not fits:
-            raise _InvalidValue(f"out is no array of {(rows, *self.shape[1:])} with rows in C order")
+            raise _InvalidValue(f"out is no array of rows {self.shape[1:]}, each in C order")
         return 0
+
+    def gather(self, int64_t[::1] starts, out):
+        """Many stretches of rows into `out` (stretches, rows, ...): stretch i begins at row starts[i].
+
+        out: the array's type, its first two axes at any stride, trailing axes close together.
+        """
+        cdef Py_buffer view
+        cdef mrec_error error
+        cdef mrec_status status
+        if self.forks != mrec_fork_count():
+            self.open()
+        if self.is_string:
+            for i in range(len(starts)):
+                out[i] = self.read_strings(starts[i], starts[i] + out.shape[1])
+            return
+        if out.dtype != self.dtype:
+            raise _InvalidValue(f"out is {out.dtype}, the array is {self.dtype}")
+        PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
+        try:
+            self.check_out(&view, 2)
+            if view.shape[0] != starts.shape[0]:
+                raise _InvalidValue(f"out holds {view.shape[0]} stretches, not {starts.shape[0]}")
+            if view.shape[0] > 0 and view.shape[1] > 0:
+                with nogil:
+                    status = mrec_source_gather(
+                        self.source, &starts[0], view.shape[0], view.shape[1], view.buf, view.strides[0],
+                        view.strides[1], &error,
+                    )
+                check(status, &error)
+        finally:
+            PyBuffer_Release(&view)
 
     def read_strings(self, uint64_t start, uint64_t stop):
         """The same for strings, as an array of numpy's StringDType."""

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +15,11 @@ import numpy as np
 from mrec.errors import FrameIndexError, InvalidValue, SchemaError, UnknownName
 from mrec.trajectory.forms import BlockForm, rows_at
 from mrec.trajectory.schema import Column
+from mrec.zarr.store import AnySource
+
+#: Bytes that are worth a thread of their own, and how many such threads there are.
+PIECE = 2 << 20
+THREADS = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def pick(selection: Any, n: int, what: str) -> np.ndarray:
@@ -68,11 +75,14 @@ def read_block(
         raise InvalidValue(f"out is {out.dtype}{list(out.shape)}; {dtype}{list(shape)} is read")
     masks = [form.mask(column) for column in chosen]
     valid = np.ones(shape[: 2 + len(axis)], np.bool_) if any(masks) else None
+    parts: list[tuple[AnySource, np.ndarray]] = []
     for i, (column, mask) in enumerate(zip(chosen, masks, strict=True)):
         at = (slice(None), slice(None), i) if axis else (slice(None), slice(None))
-        _read_rows(form, form.column(column.name), updates, count, wanted, out[at])
+        parts.append((form.column(column.name), out[at]))
         if mask is not None and valid is not None:
-            _read_rows(form, mask, updates, count, wanted, valid[at])
+            parts.append((mask, valid[at]))
+    if out.size:
+        _read_rows(parts, form.first_row(updates), wanted)
     return masked(out, valid)
 
 
@@ -100,39 +110,59 @@ def _common_count(form: BlockForm, frames: np.ndarray, updates: np.ndarray) -> i
     )
 
 
-def _read_rows(
-    form: BlockForm, source: Any, updates: np.ndarray, count: int, wanted: np.ndarray, out: np.ndarray
-) -> None:
-    """Rows `wanted` of each update's `count` rows into out (updates, rows, ...)."""
-    if out.size == 0:
+def _read_rows(parts: list[tuple[AnySource, np.ndarray]], updates: np.ndarray, wanted: np.ndarray) -> None:
+    """Rows `wanted` of the updates that begin at some rows, from each source into its (updates, rows, ...)."""
+    low, high = int(wanted.min()), int(wanted.max()) + 1
+    starts = updates + low
+    if high - low == len(wanted) and (np.diff(wanted) == 1).all():
+        gather(parts, starts)
         return
-    first, last = int(wanted[0]), int(wanted[-1]) + 1
-    if last - first != len(wanted) or (len(wanted) > 1 and (np.diff(wanted) != 1).any()):
-        low, high = int(wanted.min()), int(wanted.max()) + 1
-        for i, update in enumerate(updates.tolist()):
-            row = form.first_row(update)
-            out[i] = source.read(row + low, row + high)[wanted - low]
-    elif len(wanted) == count and (len(out) == 1 or out.strides[0] == count * out.strides[1]):
-        flat = out.reshape(-1, *out.shape[2:]) if len(out) > 1 else out[0]
-        for start, stop in runs(updates):
-            row = form.first_row(int(updates[start]))
-            rows = (stop - start) * count
-            into(source, int(row), int(row) + rows, flat[start * count : start * count + rows])
+    for source, out in parts:
+        step = max(1, PIECE // max(1, (high - low) * out[0, 0].nbytes))
+        for at in range(0, len(starts), step):
+            some = starts[at : at + step]
+            between = np.empty((len(some), high - low, *out.shape[2:]), out.dtype)
+            gather([(source, between)], some)
+            out[at : at + step] = between[:, wanted - low]
+
+
+def gather(parts: list[tuple[AnySource, np.ndarray]], starts: np.ndarray) -> None:
+    """Rows of each source from many starts on into its (starts, rows, ...), at any strides; large reads on threads."""
+    pieces = [piece for part in parts for piece in _cut(*part, starts)]
+    if len(pieces) == len(parts) or THREADS == 1:
+        for piece in pieces:
+            _gather_one(*piece)
+        return
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(_gather_one, *piece) for piece in pieces]:
+            done.result()
+
+
+def _cut(source: AnySource, out: np.ndarray, starts: np.ndarray) -> Iterator[tuple[AnySource, np.ndarray, np.ndarray]]:
+    """A read as pieces that are worth a thread."""
+    n = max(1, out.nbytes // PIECE)
+    for some in np.array_split(np.arange(len(starts)), n):
+        if len(some):
+            yield source, out[some[0] : some[-1] + 1], starts[some[0] : some[-1] + 1]
+
+
+def _gather_one(source: AnySource, out: np.ndarray, starts: np.ndarray) -> None:
+    if _close(out):
+        source.gather(starts, out)
     else:
-        for i, update in enumerate(updates.tolist()):
-            row = int(form.first_row(update))
-            into(source, row + first, row + last, out[i])
+        between = np.empty(out.shape, out.dtype)
+        source.gather(starts, between)
+        out[...] = between
 
 
-def into(source: Any, start: int, stop: int, out: np.ndarray) -> None:
-    """Rows of a source into out, whatever its strides."""
+def _close(out: np.ndarray) -> bool:
+    """Whether the axes after the first two are close together."""
     close = out.dtype.itemsize
-    for length, stride in zip(reversed(out.shape[1:]), reversed(out.strides[1:]), strict=True):
+    for length, stride in zip(reversed(out.shape[2:]), reversed(out.strides[2:]), strict=True):
         if length > 1 and stride != close:
-            out[...] = source.read(start, stop)
-            return
+            return False
         close *= length
-    source.read(start, stop, out)
+    return True
 
 
 def runs(updates: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -157,13 +187,14 @@ def read_ragged(form: BlockForm, columns: str | Sequence[str], frames: np.ndarra
             start += 1
         if start == stop or offsets[start] == offsets[stop]:
             continue
-        row, rows = int(form.first_row(int(updates[start]))), slice(int(offsets[start]), int(offsets[stop]))
-        end = row + rows.stop - rows.start
+        row, rows = np.array([form.first_row(int(updates[start]))]), slice(int(offsets[start]), int(offsets[stop]))
+        parts: list[tuple[AnySource, np.ndarray]] = []
         for i, (column, mask) in enumerate(zip(chosen, masks, strict=True)):
-            at = (rows, i) if axis else (rows,)
-            into(form.column(column.name), row, end, values[at])
+            at = (None, rows, i) if axis else (None, rows)
+            parts.append((form.column(column.name), values[at]))
             if mask is not None and valid is not None:
-                into(mask, row, end, valid[at])
+                parts.append((mask, valid[at]))
+        gather(parts, row)
     return masked(values, valid), offsets
 
 

@@ -51,6 +51,11 @@ class GenericSource:
 
     read_strings = read
 
+    def gather(self, starts: np.ndarray, out: np.ndarray) -> None:
+        """Many stretches of rows into `out` (stretches, rows, ...): stretch i begins at row starts[i]."""
+        for i, start in enumerate(starts.tolist()):
+            self.read(start, start + out.shape[1], out[i])
+
     def refresh(self, length: int) -> None:
         """The first axis now has `length` entries."""
         self.shape = (length, *self.shape[1:])

@@ -171,6 +171,21 @@ def test_read(trajectory, frames, rows):
     assert np.array_equal(trajectory.read("atoms", "v", frames=frames, rows=rows, out=out), trailing[:, :, 0])
 
 
+@pytest.mark.parametrize("precision", [None, 1e-3])
+def test_read_more_than_a_thread_takes(tmp_path, precision):
+    xyz = np.round(np.random.default_rng(3).normal(size=(12, 60_000, 2)) * 1024) / 1024
+    schema = mrec.Schema().block("atoms", rows=60_000)
+    schema.column("x", "f64", precision=precision).column("y", "f64", precision=precision)
+    with mrec.TrajectoryWriter(tmp_path / "a.mrec", schema) as writer:
+        for frame in xyz:
+            writer.append(atoms={"x": frame[:, 0], "y": frame[:, 1]})
+    trajectory = mrec.open(tmp_path / "a.mrec").trajectory
+    assert np.array_equal(trajectory.read("atoms", ["x", "y"]), xyz)
+    assert np.array_equal(trajectory.read("atoms", ["y", "x"], frames=slice(None, None, -2)), xyz[::-2, :, ::-1])
+    assert np.array_equal(trajectory.read("atoms", "y", rows=slice(7, 50_000)), xyz[:, 7:50_000, 1])
+    assert np.array_equal(trajectory.read("atoms", "x", rows=[59_999, 0, 7]), xyz[:, [59_999, 0, 7], 0])
+
+
 def test_read_one_frame(trajectory):
     assert trajectory.read("atoms", "x", frames=4).tolist() == position(4).tolist()
     assert trajectory.read("atoms", ["x", "y"], frames=-1, rows=[2]).tolist() == [
