@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,6 +93,7 @@ class BlockForm:
     def __init__(self, arrays: Arrays, block: BlockSchema, nstep: int) -> None:
         self.name = block.name
         self.schema = block
+        self.precision = {c.name: c.precision for c in block.columns.values() if c.precision is not None}
         self.arrays = arrays
         self.uniform: int | None = None
         self.step_index = np.empty(0, np.int64)
@@ -178,9 +180,23 @@ class BlockForm:
             return np.minimum(frames, self.n - 1)
         return np.searchsorted(self.step_index, frames, side="right") - 1
 
+    def updates_between(self, start: int, stop: int) -> list[int]:
+        """The same for the frames [start, stop)."""
+        if self.uniform is not None:
+            return [min(frame, self.n - 1) for frame in range(start, stop)]
+        if stop - start == 1:
+            return [self.update_at(start)]
+        return self.updates_at(np.arange(start, stop)).tolist()
+
     def first_row(self, update: Any) -> Any:
         """The first row of an update, or of many; of update n: where the rows end."""
         return update * self.uniform if self.uniform is not None else self.offset[update]
+
+    def bounds(self, first: int, last: int) -> Sequence[int]:
+        """Where the rows of the updates first ... last begin, and where those of the last end."""
+        if self.uniform is not None:
+            return range(first * self.uniform, (last + 1) * self.uniform + 1, self.uniform)
+        return self.offset[first : last + 2].tolist()
 
     def column(self, name: str) -> AnySource:
         """What reads a column."""

@@ -166,11 +166,12 @@ def _row_bytes(form: BlockForm) -> int:
 
 def _updates(form: BlockForm, start: int, stop: int) -> list[Block | None]:
     """The block as each of the frames [start, stop) sees it; no two share memory."""
-    updates = form.updates_at(np.arange(start, stop))
+    updates = form.updates_between(start, stop)
     if updates[-1] < 0:
         return [None] * (stop - start)
-    first, last = max(int(updates[0]), 0), int(updates[-1])
-    row, end = int(form.first_row(first)), int(form.first_row(last + 1))
+    first = max(updates[0], 0)
+    bounds = form.bounds(first, updates[-1])
+    row, end = bounds[0], bounds[-1]
     columns: list[tuple[str, np.ndarray, np.ndarray | None]] = []
     for column in form.schema.columns.values():
         mask = form.mask(column) if end > row else None
@@ -179,21 +180,18 @@ def _updates(form: BlockForm, start: int, stop: int) -> list[Block | None]:
         else:
             values = np.empty((0, *column.trailing), column.dtype.numpy)
         columns.append((column.name, values, mask.read(row, end) if mask is not None else None))
-    bounds = (form.first_row(np.arange(first, last + 2)) - row).tolist()
-    precision = {c.name: c.precision for c in form.schema.columns.values() if c.precision is not None}
-    shape = form.schema.structural_shape
     found: list[Block | None] = []
     previous = -1
-    for update in updates.tolist():
+    for update in updates:
         if update < 0:
             found.append(None)
             continue
-        a, b = bounds[update - first], bounds[update - first + 1]
+        a, b = bounds[update - first] - row, bounds[update - first + 1] - row
         if update != previous:
             views = {name: v[a:b] if m is None else masked(v[a:b], m[a:b]) for name, v, m in columns}
         else:
             views = {name: v[a:b].copy() if m is None else masked(v[a:b].copy(), m[a:b]) for name, v, m in columns}
-        found.append(Block._made(views, b - a, shape, precision))
+        found.append(Block._made(views, b - a, form.schema.structural_shape, form.precision))
         previous = update
     return found
 

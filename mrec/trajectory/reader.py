@@ -170,8 +170,8 @@ class Frames(Sequence[Frame]):
         own = self._range()
         single = isinstance(frames, (int, np.integer)) and not isinstance(frames, bool)
         if single:
-            select.frame_number(frames, len(own))
-        return np.arange(own.start, own.stop, own.step)[select.pick(frames, len(own), "frames")], single
+            return np.array([own[select.frame_number(frames, len(own))]]), True
+        return np.arange(own.start, own.stop, own.step)[select.pick(frames, len(own), "frames")], False
 
     def __repr__(self) -> str:
         frames = self._range()

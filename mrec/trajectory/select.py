@@ -97,6 +97,8 @@ def masked(values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
 def _common_count(form: BlockForm, frames: np.ndarray, updates: np.ndarray) -> int:
     if len(frames) == 0:
         return int(form.counts()[0]) if form.n else 0
+    if form.uniform is not None and updates.min() >= 0:
+        return form.uniform
     counts = rows_at(form, frames)
     odd = np.flatnonzero(counts != counts[0]) if counts[0] >= 0 else np.array([0])
     if len(odd) == 0:
@@ -112,11 +114,12 @@ def _common_count(form: BlockForm, frames: np.ndarray, updates: np.ndarray) -> i
 
 def _read_rows(parts: list[tuple[AnySource, np.ndarray]], updates: np.ndarray, wanted: np.ndarray) -> None:
     """Rows `wanted` of the updates that begin at some rows, from each source into its (updates, rows, ...)."""
+    low, high = int(wanted[0]), int(wanted[-1]) + 1
+    if high - low == len(wanted) and (len(wanted) == 1 or (np.diff(wanted) == 1).all()):
+        gather(parts, updates + low)
+        return
     low, high = int(wanted.min()), int(wanted.max()) + 1
     starts = updates + low
-    if high - low == len(wanted) and (np.diff(wanted) == 1).all():
-        gather(parts, starts)
-        return
     for source, out in parts:
         step = max(1, PIECE // max(1, (high - low) * out[0, 0].nbytes))
         for at in range(0, len(starts), step):
@@ -128,26 +131,24 @@ def _read_rows(parts: list[tuple[AnySource, np.ndarray]], updates: np.ndarray, w
 
 def gather(parts: list[tuple[AnySource, np.ndarray]], starts: np.ndarray) -> None:
     """Rows of each source from many starts on into its (starts, rows, ...), at any strides; large reads on threads."""
-    pieces = [piece for part in parts for piece in _cut(*part, starts)]
-    if len(pieces) == len(parts) or THREADS == 1:
-        for piece in pieces:
-            _gather_one(*piece)
+    if THREADS == 1 or all(out.nbytes < 2 * PIECE for _, out in parts):
+        for source, out in parts:
+            _gather_one(source, out, starts)
         return
     with ThreadPoolExecutor(THREADS) as pool:
-        for done in [pool.submit(_gather_one, *piece) for piece in pieces]:
+        for done in [pool.submit(_gather_one, *piece) for part in parts for piece in _cut(*part, starts)]:
             done.result()
 
 
 def _cut(source: AnySource, out: np.ndarray, starts: np.ndarray) -> Iterator[tuple[AnySource, np.ndarray, np.ndarray]]:
     """A read as pieces that are worth a thread."""
-    n = max(1, out.nbytes // PIECE)
-    for some in np.array_split(np.arange(len(starts)), n):
-        if len(some):
-            yield source, out[some[0] : some[-1] + 1], starts[some[0] : some[-1] + 1]
+    n = min(max(1, out.nbytes // PIECE), len(starts))
+    for low, high in pairwise([i * len(starts) // n for i in range(n + 1)]):
+        yield source, out[low:high], starts[low:high]
 
 
 def _gather_one(source: AnySource, out: np.ndarray, starts: np.ndarray) -> None:
-    if _close(out):
+    if out.ndim == 2 or _close(out):
         source.gather(starts, out)
     else:
         between = np.empty(out.shape, out.dtype)
