@@ -2,6 +2,7 @@
 #include "cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -223,7 +224,7 @@ mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number
 
     int fd;
     mrec_error failed = {0};
-    mrec_status status = mrec_file_open(cache->vfs, path, false, &fd, &failed);
+    mrec_status status = mrec_file_open(cache->vfs, path, O_RDONLY, &fd, &failed);
     if (status == MREC_E_IO && failed.sys_errno == ENOENT)
         return MREC_OK;
     if (status != MREC_OK) {

@@ -29,10 +29,11 @@ static mrec_status init_schema(mrec_sequence *seq, const mrec_schema *schema, co
     return status;
 }
 
-mrec_status mrec_sequence_init(mrec_sequence *seq, mrec_vfs *vfs, const char *root, const mrec_schema *schema,
-                               const char *schema_json, const char *other_attributes, mrec_error *error) {
+mrec_status mrec_sequence_init(mrec_sequence *seq, mrec_vfs *vfs, const mrec_lock *lock, const char *root,
+                               const mrec_schema *schema, const char *schema_json, const char *other_attributes,
+                               mrec_error *error) {
     memset(seq, 0, sizeof *seq);
-    seq->store.files = (mrec_files){.vfs = vfs, .budget = OPEN_FILES};
+    seq->store.files = (mrec_files){.vfs = vfs, .lock = lock, .budget = OPEN_FILES};
     MREC_TRY(copy_text(root, &seq->store.root, error));
     MREC_TRY(copy_text(other_attributes, &seq->other_attributes, error));
     MREC_TRY(mrec_coder_new(&seq->store.coder, error));

@@ -4,6 +4,7 @@
 #include "bytes.h"
 #include "crc32c.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,11 @@ static mrec_status open_file(mrec_shard *shard, mrec_error *error) {
     }
     if (shard->files->open >= shard->files->budget)
         MREC_TRY(evict_oldest(shard->files, error));
-    MREC_TRY(mrec_file_open(shard->files->vfs, shard->path, true, &shard->fd, error));
+    if (shard->files->lock)
+        MREC_TRY(mrec_lock_check(shard->files->lock, error));
+    /* A file that was there is not made anew: what it held would be missing. */
+    MREC_TRY(
+        mrec_file_open(shard->files->vfs, shard->path, O_RDWR | (shard->on_disk ? 0 : O_CREAT), &shard->fd, error));
     link_open(shard);
     if (!shard->on_disk)
         shard->on_disk = shard->created = true;

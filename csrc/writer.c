@@ -208,6 +208,7 @@ static mrec_status close_writer(mrec_writer *writer, mrec_error *error) {
             : commit(writer, writer->options.no_durable ? MREC_COMMIT_CLOSE_UNSYNCED : MREC_COMMIT_CLOSE, error);
     mrec_lock_free(writer->lock);
     writer->lock = NULL;
+    writer->sequence.store.files.lock = NULL;
     return status;
 }
 
