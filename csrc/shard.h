@@ -11,7 +11,8 @@
 
 typedef struct mrec_shard mrec_shard;
 
-/* The open descriptors of a writer, at most `budget` at a time; the one used longest ago is synced and closed. */
+/* The open descriptors of a writer, at most `budget` at a time (fewer once the process had none left); the one used
+ * longest ago is synced and closed. */
 typedef struct mrec_files {
     mrec_vfs *vfs;
     const mrec_lock *lock; /* of the record that the files are of; NULL before it is taken and after it is let go */
