@@ -125,7 +125,7 @@ static mrec_status take_place(mrec_vfs *vfs, const char *path, const mrec_option
         return MREC_OK;
     mrec_lock_free(*lock);
     *lock = NULL;
-    if (made == 0)
+    if (made == 0 && status != MREC_E_LOCKED) /* otherwise another has it by now */
         vfs->rmdir(vfs, path);
     return status;
 }

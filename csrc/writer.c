@@ -217,6 +217,10 @@ mrec_status mrec_close(mrec_writer *writer, mrec_error *error) {
     return leave(writer, close_writer(writer, error));
 }
 
+bool mrec_closed(const mrec_writer *writer) {
+    return writer->closed;
+}
+
 uint64_t mrec_nframes(const mrec_writer *writer) {
     return writer->sequence.nframes;
 }
