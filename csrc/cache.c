@@ -2,6 +2,7 @@
 #include "cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -173,12 +174,12 @@ void mrec_cache_forget(mrec_cache *cache, const void *owner, mrec_item_kind kind
 
 /* ---- files -------------------------------------------------------------------------------------------------- */
 
-/* The slot of the file used longest ago among those that nobody holds; max_files when there is none. */
+/* The slot of the file used longest ago among those that nobody holds; nfiles when there is none. */
 static size_t oldest_file(const mrec_cache *cache) {
-    size_t oldest = cache->max_files;
+    size_t oldest = cache->nfiles;
     for (size_t i = 0; i < cache->nfiles; i++)
         if (cache->files[i]->pins == 0 &&
-            (oldest == cache->max_files || cache->files[i]->used < cache->files[oldest]->used))
+            (oldest == cache->nfiles || cache->files[i]->used < cache->files[oldest]->used))
             oldest = i;
     return oldest;
 }
@@ -195,9 +196,9 @@ static mrec_file *find_file(mrec_cache *cache, const void *owner, uint64_t numbe
 static mrec_file *keep_file(mrec_cache *cache, mrec_file *file) {
     size_t slot = cache->nfiles;
     mrec_file *other = NULL;
-    if (slot == cache->max_files) {
+    if (slot >= cache->max_files) {
         slot = oldest_file(cache);
-        if (slot == cache->max_files)
+        if (slot == cache->nfiles)
             return NULL;
         other = cache->files[slot];
     } else {
@@ -206,6 +207,22 @@ static mrec_file *keep_file(mrec_cache *cache, mrec_file *file) {
     cache->files[slot] = file;
     file->kept = true;
     return other;
+}
+
+/* The process has no descriptor left: keep half of the files from now on. False when there is none to give up. */
+static bool keep_fewer_files(mrec_cache *cache) {
+    bool closed = false;
+    pthread_mutex_lock(&cache->lock);
+    cache->max_files = cache->nfiles > 1 ? cache->nfiles / 2 : 1;
+    for (size_t slot = oldest_file(cache); slot < cache->nfiles; slot = oldest_file(cache)) {
+        if (closed && cache->nfiles <= cache->max_files)
+            break;
+        file_close(cache, cache->files[slot]);
+        cache->files[slot] = cache->files[--cache->nfiles];
+        closed = true;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return closed;
 }
 
 mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number, const char *path, mrec_file **out,
@@ -222,8 +239,12 @@ mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number
         return MREC_OK;
 
     int fd;
-    mrec_error failed = {0};
-    mrec_status status = mrec_file_open(cache->vfs, path, false, &fd, &failed);
+    mrec_error failed;
+    mrec_status status;
+    do {
+        failed.sys_errno = 0;
+        status = mrec_file_open(cache->vfs, path, O_RDONLY, &fd, &failed);
+    } while ((failed.sys_errno == EMFILE || failed.sys_errno == ENFILE) && keep_fewer_files(cache));
     if (status == MREC_E_IO && failed.sys_errno == ENOENT)
         return MREC_OK;
     if (status != MREC_OK) {

@@ -63,7 +63,7 @@ typedef struct mrec_file {
 } mrec_file;
 
 /* The file at path, known as (owner, number) and open for reading, held until mrec_file_release. *file = NULL (and
- * OK) when there is none. */
+ * OK) when there is none. Where the process has no descriptor left, some of the others are closed, and fewer kept. */
 mrec_status mrec_file_hold(mrec_cache *, const void *owner, uint64_t number, const char *path, mrec_file **file,
                            mrec_error *);
 void mrec_file_release(mrec_cache *, mrec_file *);

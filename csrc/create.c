@@ -125,7 +125,7 @@ static mrec_status take_place(mrec_vfs *vfs, const char *path, const mrec_option
         return MREC_OK;
     mrec_lock_free(*lock);
     *lock = NULL;
-    if (made == 0)
+    if (made == 0 && status != MREC_E_LOCKED) /* otherwise another has it by now */
         vfs->rmdir(vfs, path);
     return status;
 }
@@ -157,9 +157,9 @@ static mrec_status write_meta(mrec_vfs *vfs, const char *root, const char *meta_
     return status;
 }
 
-static mrec_status init_sequence(mrec_sequence *seq, mrec_vfs *vfs, const char *root, const mrec_schema *schema,
-                                 const mrec_options *options, mrec_error *error) {
-    MREC_TRY(mrec_sequence_init(seq, vfs, root, schema, NULL, NULL, error));
+static mrec_status init_sequence(mrec_sequence *seq, mrec_vfs *vfs, const mrec_lock *lock, const char *root,
+                                 const mrec_schema *schema, const mrec_options *options, mrec_error *error) {
+    MREC_TRY(mrec_sequence_init(seq, vfs, lock, root, schema, NULL, NULL, error));
     for (size_t i = 0; i < seq->declared.schema.nblocks; i++) {
         const mrec_block *block = &seq->declared.schema.blocks[i];
         mrec_buffer members = {0};
@@ -205,7 +205,7 @@ mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *s
     }
     MREC_TRY(mrec_layout_check_options(options, error));
     /* The schema is checked before anything is touched. */
-    mrec_status status = init_sequence(&sequence, vfs, path, schema, options, error);
+    mrec_status status = init_sequence(&sequence, vfs, NULL, path, schema, options, error);
     if (status == MREC_OK)
         status = take_place(vfs, path, options, &lock, error);
     mrec_sequence_free(&sequence);
@@ -213,13 +213,15 @@ mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *s
         status = mrec_writer_new(lock, options, out, error);
     if (status != MREC_OK)
         return status;
-    status = init_sequence(&(*out)->sequence, vfs, path, schema, options, error);
+    status = init_sequence(&(*out)->sequence, vfs, lock, path, schema, options, error);
     if (status == MREC_OK)
         status = write_record(&(*out)->sequence, options, error);
     if (status != MREC_OK) {
         mrec_error local;
-        empty_record(vfs, path, &local); /* nothing half-made stays where it can be helped */
-        vfs->rmdir(vfs, path);
+        if (mrec_lock_check(lock, &local) == MREC_OK) { /* nothing half-made stays where it can be helped */
+            empty_record(vfs, path, &local);
+            vfs->rmdir(vfs, path);
+        }
         mrec_free(*out);
         *out = NULL;
     }

@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct mrec_lock {
     mrec_vfs *vfs;
+    char *path;
     int fd; /* -1 in a forked child */
     mrec_lock *next;
 };
@@ -48,28 +50,34 @@ unsigned mrec_fork_count(void) {
     return atomic_load_explicit(&fork_count, memory_order_relaxed);
 }
 
+static mrec_status hold(mrec_lock *lock, mrec_error *error) {
+    MREC_RETRY(lock->fd, lock->vfs->open(lock->vfs, lock->path, O_RDONLY | O_DIRECTORY));
+    if (lock->fd < 0)
+        return mrec_fail_errno(error, -lock->fd, lock->path, "cannot open");
+    int result;
+    MREC_RETRY(result, lock->vfs->lock(lock->vfs, lock->fd));
+    if (result == -EWOULDBLOCK)
+        return mrec_fail(error, MREC_E_LOCKED, lock->path, "another writer holds the record; close it first");
+    bool without_locks = result == -ENOLCK || result == -ENOSYS || result == -EOPNOTSUPP;
+    if (result < 0 && !without_locks)
+        return mrec_fail_errno(error, -result, lock->path, "cannot lock");
+    return mrec_lock_check(lock, error); /* it may have been moved away before it was held */
+}
+
 mrec_status mrec_lock_take(mrec_vfs *vfs, const char *path, mrec_lock **out, mrec_error *error) {
     *out = NULL;
     pthread_once(&fork_once, watch_forks);
     mrec_lock *lock = malloc(sizeof *lock);
     if (!lock)
         return mrec_fail_memory(error);
-    lock->vfs = vfs;
-    MREC_RETRY(lock->fd, vfs->open(vfs, path, O_RDONLY | O_DIRECTORY));
-    if (lock->fd < 0) {
-        int err = -lock->fd;
+    *lock = (mrec_lock){.vfs = vfs, .path = strdup(path), .fd = -1};
+    mrec_status status = lock->path ? hold(lock, error) : mrec_fail_memory(error);
+    if (status != MREC_OK) {
+        if (lock->fd >= 0)
+            vfs->close(vfs, lock->fd);
+        free(lock->path);
         free(lock);
-        return mrec_fail_errno(error, err, path, "cannot open");
-    }
-    int result;
-    MREC_RETRY(result, vfs->lock(vfs, lock->fd));
-    bool without_locks = result == -ENOLCK || result == -ENOSYS || result == -EOPNOTSUPP;
-    if (result < 0 && !without_locks) {
-        vfs->close(vfs, lock->fd);
-        free(lock);
-        return result == -EWOULDBLOCK
-                   ? mrec_fail(error, MREC_E_LOCKED, path, "another writer holds the record; close it first")
-                   : mrec_fail_errno(error, -result, path, "cannot lock");
+        return status;
     }
     pthread_mutex_lock(&held_mutex);
     lock->next = held;
@@ -77,6 +85,21 @@ mrec_status mrec_lock_take(mrec_vfs *vfs, const char *path, mrec_lock **out, mre
     pthread_mutex_unlock(&held_mutex);
     *out = lock;
     return MREC_OK;
+}
+
+mrec_status mrec_lock_check(const mrec_lock *lock, mrec_error *error) {
+    int result;
+    MREC_RETRY(result, lock->vfs->names(lock->vfs, lock->path, lock->fd));
+    if (result > 0)
+        return MREC_OK;
+    if (result == 0)
+        return mrec_fail_errno(
+            error, ESTALE, lock->path,
+            "the record was moved away or removed under its writer, and something else is there now");
+    return mrec_fail_errno(error, -result, lock->path,
+                           result == -ENOENT || result == -ENOTDIR || result == -ESTALE
+                               ? "the record was moved away or removed under its writer"
+                               : "cannot tell whether the record is still there");
 }
 
 void mrec_lock_free(mrec_lock *lock) {
@@ -94,5 +117,6 @@ void mrec_lock_free(mrec_lock *lock) {
         lock->vfs->unlock(lock->vfs, lock->fd); /* a child that was forked just now may not have closed its own yet */
         lock->vfs->close(lock->vfs, lock->fd);
     }
+    free(lock->path);
     free(lock);
 }

@@ -73,9 +73,11 @@ static mrec_status load_ticks(mrec_sequence *seq, const mrec_standing *standing,
     return load_array(seq, &standing->time, &seq->times.array, error);
 }
 
-static mrec_status load_sequence(mrec_sequence *seq, mrec_vfs *vfs, const char *path, const mrec_schema *schema,
-                                 const mrec_options *options, const mrec_standing *standing, mrec_error *error) {
-    MREC_TRY(mrec_sequence_init(seq, vfs, path, schema, standing->schema_json, standing->other_attributes, error));
+static mrec_status load_sequence(mrec_sequence *seq, mrec_vfs *vfs, const mrec_lock *lock, const char *path,
+                                 const mrec_schema *schema, const mrec_options *options, const mrec_standing *standing,
+                                 mrec_error *error) {
+    MREC_TRY(
+        mrec_sequence_init(seq, vfs, lock, path, schema, standing->schema_json, standing->other_attributes, error));
     seq->marker.on_disk = true;
     seq->complete = standing->complete;
     for (size_t i = 0; i < schema->nblocks; i++)
@@ -138,6 +140,7 @@ static mrec_status restore(mrec_sequence *seq, const mrec_standing *standing, mr
 }
 
 static mrec_status settle(mrec_sequence *seq, const mrec_standing *standing, mrec_error *error) {
+    MREC_TRY(mrec_lock_check(seq->store.files.lock, error));
     if (standing->marker_text)
         MREC_TRY(restore(seq, standing, error));
     MREC_TRY(mrec_sequence_visit(seq, make_directory, seq->store.files.vfs, error));
@@ -155,7 +158,7 @@ mrec_status mrec_reopen(mrec_vfs *vfs, const char *path, mrec_lock *lock, const 
                         mrec_error *error) {
     MREC_TRY(mrec_writer_new(lock, options, out, error));
     mrec_writer *writer = *out;
-    mrec_status status = load_sequence(&writer->sequence, vfs, path, schema, options, standing, error);
+    mrec_status status = load_sequence(&writer->sequence, vfs, lock, path, schema, options, standing, error);
     if (status == MREC_OK)
         status = settle(&writer->sequence, standing, error);
     if (status == MREC_OK) {

@@ -8,10 +8,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OPEN_FILES 64
 
 /* ---- making and freeing ---- */
+
+/* Half of what the process may open, when that is little. */
+static unsigned open_files(void) {
+    long most = sysconf(_SC_OPEN_MAX);
+    return most < 0 || most / 2 > OPEN_FILES ? OPEN_FILES : most < 4 ? 1 : (unsigned)(most / 2);
+}
 
 static mrec_status copy_text(const char *text, char **out, mrec_error *error) {
     *out = strdup(text ? text : "");
@@ -29,10 +36,11 @@ static mrec_status init_schema(mrec_sequence *seq, const mrec_schema *schema, co
     return status;
 }
 
-mrec_status mrec_sequence_init(mrec_sequence *seq, mrec_vfs *vfs, const char *root, const mrec_schema *schema,
-                               const char *schema_json, const char *other_attributes, mrec_error *error) {
+mrec_status mrec_sequence_init(mrec_sequence *seq, mrec_vfs *vfs, const mrec_lock *lock, const char *root,
+                               const mrec_schema *schema, const char *schema_json, const char *other_attributes,
+                               mrec_error *error) {
     memset(seq, 0, sizeof *seq);
-    seq->store.files = (mrec_files){.vfs = vfs, .budget = OPEN_FILES};
+    seq->store.files = (mrec_files){.vfs = vfs, .lock = lock, .budget = open_files()};
     MREC_TRY(copy_text(root, &seq->store.root, error));
     MREC_TRY(copy_text(other_attributes, &seq->other_attributes, error));
     MREC_TRY(mrec_coder_new(&seq->store.coder, error));

@@ -25,9 +25,10 @@ typedef struct mrec_sequence {
     bool complete; /* every chunk was stored by us, so that a missing one is a loss */
 } mrec_sequence;
 
-/* Check and copy the schema and set up the groups; no array exists yet, nothing is written. schema_json and
- * other_attributes may be NULL: made from the schema, and none. Free it also after a failure. */
-mrec_status mrec_sequence_init(mrec_sequence *, mrec_vfs *, const char *root, const mrec_schema *,
+/* Check and copy the schema and set up the groups; no array exists yet, nothing is written. The lock is that of the
+ * record at root; NULL: nothing will be. schema_json and other_attributes may be NULL: made from the schema, and none.
+ * Free it also after a failure. */
+mrec_status mrec_sequence_init(mrec_sequence *, mrec_vfs *, const mrec_lock *, const char *root, const mrec_schema *,
                                const char *schema_json, const char *other_attributes, mrec_error *);
 void mrec_sequence_free(mrec_sequence *);
 

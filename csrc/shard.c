@@ -4,6 +4,7 @@
 #include "bytes.h"
 #include "crc32c.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,27 @@ static mrec_status evict_oldest(mrec_files *files, mrec_error *error) {
     return mrec_shard_close(shard, error);
 }
 
+/* Where the process has no descriptor left, half of ours do from now on: others need some too, and so do documents. */
+static mrec_status open_within_budget(mrec_shard *shard, mrec_error *error) {
+    mrec_files *files = shard->files;
+    /* A file that was there is not made anew: what it held would be missing. */
+    const int flags = O_RDWR | (shard->on_disk ? 0 : O_CREAT);
+    for (;;) {
+        while (files->open >= files->budget)
+            MREC_TRY(evict_oldest(files, error));
+        mrec_error local;
+        mrec_status status = mrec_file_open(files->vfs, shard->path, flags, &shard->fd, &local);
+        if (status == MREC_OK)
+            return MREC_OK;
+        bool none_left = local.sys_errno == EMFILE || local.sys_errno == ENFILE;
+        if (!none_left || files->open == 0) {
+            *error = local;
+            return status;
+        }
+        files->budget = (files->open + 1) / 2;
+    }
+}
+
 static mrec_status open_file(mrec_shard *shard, mrec_error *error) {
     if (shard->fd >= 0) {
         if (shard->files->newest != shard) {
@@ -78,9 +100,9 @@ static mrec_status open_file(mrec_shard *shard, mrec_error *error) {
         }
         return MREC_OK;
     }
-    if (shard->files->open >= shard->files->budget)
-        MREC_TRY(evict_oldest(shard->files, error));
-    MREC_TRY(mrec_file_open(shard->files->vfs, shard->path, true, &shard->fd, error));
+    if (shard->files->lock)
+        MREC_TRY(mrec_lock_check(shard->files->lock, error));
+    MREC_TRY(open_within_budget(shard, error));
     link_open(shard);
     if (!shard->on_disk)
         shard->on_disk = shard->created = true;

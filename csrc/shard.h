@@ -5,15 +5,17 @@
 #define MREC_SHARD_H
 
 #include "codec.h"
-#include "vfs.h"
+#include "lock.h"
 
 #define MREC_NO_PLACE UINT64_MAX /* offset of an entry whose chunk is not there */
 
 typedef struct mrec_shard mrec_shard;
 
-/* The open descriptors of a writer, at most `budget` at a time; the one used longest ago is synced and closed. */
+/* The open descriptors of a writer, at most `budget` at a time (fewer once the process had none left); the one used
+ * longest ago is synced and closed. */
 typedef struct mrec_files {
     mrec_vfs *vfs;
+    const mrec_lock *lock; /* of the record that the files are of; NULL before it is taken and after it is let go */
     unsigned budget;
     unsigned open;
     mrec_shard *newest, *oldest;

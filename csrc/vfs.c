@@ -45,8 +45,8 @@ static mrec_status sync_fd(mrec_vfs *vfs, int fd, const char *path, bool data_on
     return result < 0 ? mrec_fail_errno(error, -result, path, "cannot sync") : MREC_OK;
 }
 
-mrec_status mrec_file_open(mrec_vfs *vfs, const char *path, bool write, int *fd, mrec_error *error) {
-    *fd = open_retrying(vfs, path, write ? O_RDWR | O_CREAT : O_RDONLY);
+mrec_status mrec_file_open(mrec_vfs *vfs, const char *path, int flags, int *fd, mrec_error *error) {
+    *fd = open_retrying(vfs, path, flags);
     return *fd < 0 ? mrec_fail_errno(error, -*fd, path, "cannot open") : MREC_OK;
 }
 

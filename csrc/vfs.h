@@ -22,6 +22,7 @@ struct mrec_vfs {
     ssize_t (*pread)(mrec_vfs *, int fd, void *bytes, size_t n, uint64_t offset);
     ssize_t (*pwrite)(mrec_vfs *, int fd, const void *bytes, size_t n, uint64_t offset);
     int64_t (*size)(mrec_vfs *, int fd);
+    int (*names)(mrec_vfs *, const char *path, int fd); /* 1: the path names what fd has open; 0: something else */
     int (*truncate)(mrec_vfs *, int fd, uint64_t size);
     int (*sync)(mrec_vfs *, int fd, bool data_only); /* fdatasync or fsync; the full one on macOS */
     /* Begin to write a range to the device, not waiting. NULL where the system has no such call. */
@@ -44,8 +45,8 @@ struct mrec_vfs {
 /* The operating system's. Never NULL, never freed. */
 mrec_vfs *mrec_vfs_posix(void);
 
-/* Open read-only, or read-write and created when missing. */
-mrec_status mrec_file_open(mrec_vfs *, const char *path, bool write, int *fd, mrec_error *);
+/* flags: O_RDONLY or O_RDWR, with O_CREAT when it may be missing. */
+mrec_status mrec_file_open(mrec_vfs *, const char *path, int flags, int *fd, mrec_error *);
 
 /* Close, reporting an error that only shows there. */
 mrec_status mrec_file_close(mrec_vfs *, int fd, const char *path, mrec_error *);

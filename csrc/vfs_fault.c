@@ -117,6 +117,12 @@ static int64_t ft_size(mrec_vfs *vfs, int fd) {
     return instead ? instead : f->inner->size(f->inner, fd);
 }
 
+static int ft_names(mrec_vfs *vfs, const char *path, int fd) {
+    fault_vfs *f = own(vfs);
+    int instead = verdict(f, 'n');
+    return instead ? instead : f->inner->names(f->inner, path, fd);
+}
+
 static int ft_truncate(mrec_vfs *vfs, int fd, uint64_t size) {
     fault_vfs *f = own(vfs);
     int instead = verdict(f, 't'), result = instead ? instead : f->inner->truncate(f->inner, fd, size);
@@ -192,6 +198,7 @@ mrec_vfs *mrec_vfs_fault_new(void) {
         .pread = ft_pread,
         .pwrite = ft_pwrite,
         .size = ft_size,
+        .names = ft_names,
         .truncate = ft_truncate,
         .sync = ft_sync,
         .rename = ft_rename,

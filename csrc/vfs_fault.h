@@ -41,7 +41,7 @@ void mrec_vfs_fault_arm(mrec_vfs *, const mrec_fault *);
 /* Whether the fault struck. */
 bool mrec_vfs_fault_struck(const mrec_vfs *);
 
-/* The calls since arming, a letter each: those of mrec_call, and p read, z size, l list, k lock. */
+/* The calls since arming, a letter each: those of mrec_call, and p read, z size, n names, l list, k lock. */
 const mrec_buffer *mrec_vfs_fault_calls(const mrec_vfs *);
 
 /* The recorded calls; NULL when memory ran out on the way. Recording begins with the first `on`. */

@@ -44,6 +44,14 @@ static int64_t px_size(mrec_vfs *vfs, int fd) {
     return fstat(fd, &st) < 0 ? -errno : (int64_t)st.st_size;
 }
 
+static int px_names(mrec_vfs *vfs, const char *path, int fd) {
+    (void)vfs;
+    struct stat there, ours;
+    if (stat(path, &there) < 0 || fstat(fd, &ours) < 0)
+        return -errno;
+    return there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+}
+
 static int px_truncate(mrec_vfs *vfs, int fd, uint64_t size) {
     (void)vfs;
     return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
@@ -134,6 +142,7 @@ mrec_vfs *mrec_vfs_posix(void) {
         .pread = px_pread,
         .pwrite = px_pwrite,
         .size = px_size,
+        .names = px_names,
         .truncate = px_truncate,
         .sync = px_sync,
 #if defined(__linux__)

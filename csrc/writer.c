@@ -208,12 +208,17 @@ static mrec_status close_writer(mrec_writer *writer, mrec_error *error) {
             : commit(writer, writer->options.no_durable ? MREC_COMMIT_CLOSE_UNSYNCED : MREC_COMMIT_CLOSE, error);
     mrec_lock_free(writer->lock);
     writer->lock = NULL;
+    writer->sequence.store.files.lock = NULL;
     return status;
 }
 
 mrec_status mrec_close(mrec_writer *writer, mrec_error *error) {
     MREC_TRY(enter(writer, error));
     return leave(writer, close_writer(writer, error));
+}
+
+bool mrec_closed(const mrec_writer *writer) {
+    return writer->closed;
 }
 
 uint64_t mrec_nframes(const mrec_writer *writer) {

@@ -46,7 +46,9 @@ def pack(path: PathLike, remove: bool = False) -> str:
     try:
         with _replacing(target) as fd:
             write_zip(fd, target, closed_files(root))
+            lock.check()  # all of it was read from this record
         if remove:
+            lock.check()
             _remove(root)
     finally:
         lock.release()

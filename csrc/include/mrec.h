@@ -202,6 +202,9 @@ mrec_status mrec_flush(mrec_writer *writer, bool durable, mrec_error *error);
  * goes). The handle stays until mrec_free. Closing twice is no error. */
 mrec_status mrec_close(mrec_writer *writer, mrec_error *error);
 
+/* Whether mrec_close did its work, or failed in it. */
+bool mrec_closed(const mrec_writer *writer);
+
 /* Release the handle, its lock and its memory. Frames not landed are dropped. NULL is allowed. */
 void mrec_free(mrec_writer *writer);
 

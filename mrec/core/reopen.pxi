@@ -32,6 +32,7 @@ cdef extern from "lock.h" nogil:
 
     mrec_status mrec_lock_take(mrec_vfs *, const char *path, mrec_lock **lock, mrec_error *)
     void mrec_lock_free(mrec_lock *lock)
+    mrec_status mrec_lock_check(const mrec_lock *lock, mrec_error *)
 
 cdef extern from "reopen.h" nogil:
     ctypedef struct mrec_array_state:
@@ -115,6 +116,12 @@ cdef class Lock:
         cdef mrec_lock *lock = self.lock
         self.lock = NULL
         return lock
+
+    def check(self):
+        """OSError (ENOENT, ESTALE) when the record was moved away or removed meanwhile; not after `release`."""
+        cdef mrec_error error
+        with nogil:
+            check(mrec_lock_check(self.lock, &error), &error)
 
     def release(self):
         """Let go of it."""

@@ -4,6 +4,7 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from mrec.errors import ForkedHandle as _ForkedHandle
 from mrec.errors import WriterBusy as _WriterBusy
 
 _cnp.import_array()
@@ -94,6 +95,7 @@ cdef extern from "mrec.h" nogil:
     mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error)
     mrec_status mrec_flush(mrec_writer *writer, bint durable, mrec_error *error)
     mrec_status mrec_close(mrec_writer *writer, mrec_error *error)
+    bint mrec_closed(const mrec_writer *writer)
     void mrec_free(mrec_writer *writer)
     uint64_t mrec_nframes(const mrec_writer *writer)
     uint64_t mrec_npublished(const mrec_writer *writer)

@@ -11,6 +11,7 @@ cdef class Writer:
     cdef _FrameSlots slots
     cdef _PlainFrame plain
     cdef bint inside
+    cdef unsigned forks
 
     @staticmethod
     def create(path, schema, dict options not None):
@@ -32,12 +33,16 @@ cdef class Writer:
     cdef int _prepare(self, schema) except -1:
         self.slots = _FrameSlots(schema)
         self.plain = _PlainFrame(schema)
+        self.forks = mrec_fork_count()
         return 0
 
     def __dealloc__(self):
-        mrec_free(self.writer)
+        if not (self.inside and self.forked):  # forked in the middle of a call: it may be in any state
+            mrec_free(self.writer)
 
     cdef int _enter(self) except -1:
+        if self.inside and self.forked:
+            raise _ForkedHandle("this writer belongs to the parent process; only it can append")
         if self.inside:
             raise _WriterBusy("the writer is inside another call; one writer serves one thread at a time")
         self.inside = True
@@ -139,6 +144,15 @@ cdef class Writer:
                 check(mrec_close(self.writer, &error), &error)
         finally:
             self.inside = False
+
+    @property
+    def forked(self):
+        """Whether it is that of a parent process."""
+        return self.forks != mrec_fork_count()
+
+    @property
+    def closed(self):
+        return mrec_closed(self.writer)
 
     @property
     def nframes(self):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
@@ -198,6 +199,7 @@ class Trajectory(Frames):
 
     def __init__(self, root: str | os.PathLike[str], store: Store | None = None) -> None:
         self._store = open_store(os.path.abspath(os.fspath(root))) if store is None else store
+        self._lock, self._process = threading.Lock(), os.getpid()
         self._state = self._open()
 
     @property
@@ -219,6 +221,12 @@ class Trajectory(Frames):
     def _range(self) -> range:
         return range(self._state.nstep)
 
+    def _changing(self) -> threading.Lock:
+        """Held while the state is replaced, so that threads take states over in the order in which they stood."""
+        if self._process != os.getpid():  # another thread may have held it at the fork
+            self._lock, self._process = threading.Lock(), os.getpid()
+        return self._lock
+
     def _read(self, read: Callable[[State], T]) -> T:
         """A read from the state that is open; damage is believed only when the record did not change meanwhile."""
         for attempt in range(ATTEMPTS):
@@ -226,13 +234,22 @@ class Trajectory(Frames):
             try:
                 return read(state)
             except CorruptData as e:
-                if attempt + 1 == ATTEMPTS or read_token(self._store) == state.standing.token:
+                if attempt + 1 == ATTEMPTS:
                     raise self._named(e) from None
-                again = self._open(limit=state.nstep)
-                if again.nstep < state.nstep:
-                    raise self._named(e) from None
-                self._state = again
+                self._again(state, e)
         raise AssertionError
+
+    def _again(self, state: State, error: CorruptData) -> None:
+        """Open the record anew, up to the frames of `state`, whose reading failed; the error when that is no cure."""
+        with self._changing():
+            if self._state is not state:  # another thread did
+                return
+            if read_token(self._store) == state.standing.token:
+                raise self._named(error) from None
+            again = self._open(limit=state.nstep)
+            if again.nstep < state.nstep:
+                raise self._named(error) from None
+            self._state = again
 
     def _named(self, error: MrecError) -> MrecError:
         """An error that says which record it is about."""
@@ -246,9 +263,10 @@ class Trajectory(Frames):
 
     def refresh(self) -> int:
         """Take in what was published since, and return the number of frames (which falls only by a truncation)."""
-        if read_token(self._store) != self._state.standing.token:
-            self._state = self._open()
-        return len(self)
+        with self._changing():
+            if read_token(self._store) != self._state.standing.token:
+                self._state = self._open()
+            return len(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Trajectory, (self._store.root,)

@@ -101,13 +101,16 @@ def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None
         sync_found(root)
         store = FilesystemStore(root)
         state = _state(store)
-        state.schema.check_writable()
+        schema, found = state.schema, state.nstep
+        schema.check_writable()
         keep = _frames_kept(state, at, after)
-        writer = core_reopen(root, lock, state.schema, options, make_plan(state, store, state.nstep, False))
-        if keep < state.nstep:
+        plan = make_plan(state, store, found, False)
+        del state  # and with it the files that it has open
+        writer = core_reopen(root, lock, schema, options, plan)
+        if keep < found:
             lock = release(writer)
-            writer = core_reopen(root, lock, state.schema, options, make_plan(_state(store), store, keep, True))
-        return writer, state.schema
+            writer = core_reopen(root, lock, schema, options, make_plan(_state(store), store, keep, True))
+        return writer, schema
     finally:
         lock.release()  # a writer that came about has taken it over
 

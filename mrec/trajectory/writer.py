@@ -15,7 +15,7 @@ import numpy as np
 from mrec import dtypes
 from mrec._core import Writer as CoreWriter
 from mrec.box import Box
-from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName, WriterBusy
+from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName
 from mrec.frame import Frame
 from mrec.trajectory import batch
 from mrec.trajectory.coerce import coerce_block, coerce_value
@@ -87,7 +87,6 @@ class TrajectoryWriter:
 
     def _take(self, core: CoreWriter, path: str, schema: Schema) -> None:
         self._core = core
-        self._closed = False
         self.path = path
         self.schema = schema
         self._blocks = list(schema.blocks.values())
@@ -258,19 +257,12 @@ class TrajectoryWriter:
 
     def close(self) -> None:
         """Publish what waits, durably, and end the live form of the record. Closing twice is no error."""
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            self._core.close()
-        except WriterBusy:
-            self._closed = False  # another thread is inside, and what it appends has yet to be published
-            raise
+        self._core.close()
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._closed
+        """Whether `close` did its work, or failed in it."""
+        return self._core.closed
 
     @property
     def nframes(self) -> int:
@@ -317,14 +309,15 @@ class TrajectoryWriter:
             exception.add_note(f"closing {self.path} failed as well: {e}")
 
     def __del__(self) -> None:
-        if getattr(self, "_closed", True):
-            return
-        waiting = self._core.nframes - self._core.npublished
+        core = getattr(self, "_core", None)
+        if core is None or core.closed or core.forked:
+            return  # it never came about, was closed, or is that of the parent process
+        waiting = core.nframes - core.npublished
         lost = f"; {waiting} frames were not landed and are lost" if waiting else ""
         warnings.warn(f"the writer of {self.path} was never closed{lost}", ResourceWarning, source=self, stacklevel=1)
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{self.published} published"
+        state = "closed" if self.closed else f"{self.published} published"
         return f"<TrajectoryWriter {self.path!r}: {self.nframes} frames, {state}>"
 
     def __reduce__(self) -> str:

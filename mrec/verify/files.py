@@ -40,24 +40,22 @@ class Value:
 
 
 class FileValue(Value):
-    """A file, which may be growing: its size is that of now."""
+    """A file, which may be growing: its size is that of now. It is not kept open, for a record may have any number."""
 
     def __init__(self, path: str) -> None:
-        self._file = open(path, "rb", buffering=0)
+        self._path = path
+        with open(path, "rb"):  # it is there, and a file
+            pass
 
     @property
     def size(self) -> int:
         """Bytes in the file."""
-        return os.fstat(self._file.fileno()).st_size
+        return os.stat(self._path).st_size
 
     def read(self, start: int, nbytes: int) -> bytes:
         """The bytes from `start`; fewer where the file ends."""
-        return os.pread(self._file.fileno(), nbytes, start)
-
-    def __del__(self) -> None:
-        file = self.__dict__.get("_file")
-        if file is not None:
-            file.close()
+        with open(self._path, "rb", buffering=0) as file:
+            return os.pread(file.fileno(), nbytes, start)
 
 
 class EntryValue(Value):
