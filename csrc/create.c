@@ -57,7 +57,7 @@ typedef struct children {
     mrec_error *error;
 } children;
 
-static int collect(void *arg, const char *name, bool is_directory) {
+static int collect_child(void *arg, const char *name, bool is_directory) {
     children *c = arg;
     if (strcmp(name, "zarr.json") != 0 && (is_directory && is_section(name)) == c->sections)
         c->status = mrec_buffer_add(&c->names, name, strlen(name) + 1, c->error);
@@ -91,7 +91,7 @@ static mrec_status unpublish(mrec_vfs *vfs, const char *root, mrec_error *error)
 
 static mrec_status remove_children(mrec_vfs *vfs, const char *root, bool sections, mrec_error *error) {
     children c = {.sections = sections, .error = error};
-    mrec_status status = mrec_dir_list(vfs, root, collect, &c, error);
+    mrec_status status = mrec_dir_list(vfs, root, collect_child, &c, error);
     if (status == MREC_OK)
         status = c.status;
     for (size_t at = 0; status == MREC_OK && at < c.names.size; at += strlen((char *)c.names.data + at) + 1)
