@@ -2,11 +2,13 @@
 # ARGS goes to the command: make test ARGS="-k ragged -x".
 
 PYTHON = .venv/bin/python
+PREFIX = /usr/local
+DESTDIR =
 CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc $(MREC_CFLAGS)
 LDLIBS = $(or $(MREC_LDFLAGS),$(shell pkg-config --libs libdeflate libzstd)) -pthread -lm
 ARGS =
 
-.PHONY: demo test test-c bench lint docs clean distclean
+.PHONY: demo test test-c bench lint docs amalgamation install clean distclean
 
 demo:
 	@tools/setup.sh convert plot
@@ -44,10 +46,48 @@ lint:
 	.venv/bin/clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 	gcc $(CFLAGS) -shared -fPIC csrc/*.c $(LDLIBS) -o build/libmrec-gcc.so
 	clang $(CFLAGS) -shared -fPIC csrc/*.c $(LDLIBS) -o build/libmrec-clang.so
+	python3 tools/amalgamate.py build/amalgamation
+	gcc $(CFLAGS) -c build/amalgamation/mrec.c -o build/mrec-gcc.o
+	clang $(CFLAGS) -c build/amalgamation/mrec.c -o build/mrec-clang.o
 
 docs:
 	@tools/setup.sh test
 	@$(PYTHON) -m pytest tests/test_docs.py mrec $(ARGS)
+
+# For programs without Python: the writer as one C file, and as a library with its header and mrec.pc. Any Python 3.9 or
+# newer makes the one file.
+amalgamation: build/amalgamation/mrec.c
+
+build/amalgamation/mrec.c: tools/amalgamate.py $(wildcard csrc/*.[ch] csrc/include/*.h)
+	python3 tools/amalgamate.py $(@D)
+
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+ABI = $(shell sed -n 's/^.define MREC_ABI_VERSION //p' csrc/include/mrec.h)
+ifeq ($(shell uname -s),Darwin)
+LIBRARY = libmrec.$(ABI).dylib
+LIBRARY_LINK = libmrec.dylib
+LIBRARY_FLAGS = -dynamiclib -install_name $(PREFIX)/lib/$(LIBRARY)
+else
+LIBRARY = libmrec.so.$(ABI)
+LIBRARY_LINK = libmrec.so
+LIBRARY_FLAGS = -shared -Wl,-soname,$(LIBRARY)
+endif
+PRIVATE = $(if $(MREC_LDFLAGS),Libs.private: $(MREC_LDFLAGS),Requires.private: libdeflate libzstd)
+
+build/library/mrec.o: build/amalgamation/mrec.c
+	mkdir -p $(@D)
+	$(CC) -std=c11 -O3 -fPIC -fvisibility=hidden -DMREC_API='__attribute__((visibility("default")))' -pthread \
+		$(or $(MREC_CFLAGS),$(shell pkg-config --cflags libdeflate libzstd)) -c $< -o $@
+
+install: build/library/mrec.o
+	mkdir -p $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	cp csrc/include/mrec.h $(DESTDIR)$(PREFIX)/include/mrec.h
+	rm -f $(DESTDIR)$(PREFIX)/lib/libmrec.a
+	$(AR) rcs $(DESTDIR)$(PREFIX)/lib/libmrec.a $<
+	$(CC) $(LIBRARY_FLAGS) $< $(LDLIBS) -o $(DESTDIR)$(PREFIX)/lib/$(LIBRARY)
+	ln -sf $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/$(LIBRARY_LINK)
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PRIVATE@|$(PRIVATE)|' csrc/mrec.pc.in \
+		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/mrec.pc
 
 clean:
 	rm -rf build dist *.egg-info mrec/_core.c mrec/*.so demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,11 +13,14 @@ import shlex
 import subprocess
 import sys
 from glob import glob
+from pathlib import Path
 
 import numpy
 from Cython.Distutils import build_ext
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 
+ROOT = Path(__file__).parent
 LIBRARIES = {"libdeflate": ("LIBDEFLATE_DIR", "-ldeflate"), "libzstd": ("ZSTD_DIR", "-lzstd")}
 
 MISSING = """mrec needs {0} with headers, found by pkg-config:
@@ -58,9 +61,20 @@ class BuildExtension(build_ext):
     def build_extensions(self) -> None:
         compile_flags, link_flags = library_flags()
         for extension in self.extensions:
+            extension.cython_include_dirs = [str(ROOT)]
             extension.extra_compile_args += compile_flags
             extension.extra_link_args += link_flags
         super().build_extensions()
+
+
+class BuildPackage(build_py):
+    """Puts the writer as one C file beside the headers that the wheel carries."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            script = str(ROOT / "tools/amalgamate.py")
+            subprocess.run([sys.executable, script, f"{self.build_lib}/mrec/include"], check=True)
 
 
 if sys.platform == "win32":
@@ -71,12 +85,12 @@ setup(
         Extension(
             "mrec._core",
             ["mrec/_core.pyx", *sorted(glob("csrc/*.c"))],
-            depends=glob("csrc/*.h") + glob("csrc/include/*.h") + glob("mrec/core/*.pxi"),
-            include_dirs=["csrc/include", "csrc", numpy.get_include()],
+            depends=[*glob("csrc/*.h"), *glob("mrec/include/*.h"), *glob("mrec/core/*.pxi"), *glob("mrec/*.pxd")],
+            include_dirs=["mrec/include", "csrc", numpy.get_include()],
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
             extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden", "-pthread"],
             extra_link_args=["-pthread"],
         )
     ],
-    cmdclass={"build_ext": BuildExtension},
+    cmdclass={"build_ext": BuildExtension, "build_py": BuildPackage},
 )

@@ -64,8 +64,8 @@ void mrec_block_free(mrec_block_state *state) {
     free(state->other_attributes);
 }
 
-static mrec_status make_array(mrec_block_state *state, const char *folder, const char *name, const mrec_layout *layout,
-                              mrec_array **array, mrec_error *error) {
+static mrec_status make_block_array(mrec_block_state *state, const char *folder, const char *name,
+                                    const mrec_layout *layout, mrec_array **array, mrec_error *error) {
     char *key = key_of(state->block, folder, name);
     if (!key)
         return mrec_fail_memory(error);
@@ -97,11 +97,11 @@ mrec_status mrec_block_make_columns(mrec_block_state *state, const mrec_options 
         mrec_layout layout;
         if (!column->rows) {
             MREC_TRY(mrec_layout_column(column->column, rows, options, &layout, error));
-            MREC_TRY(make_array(state, "", column->column->name, &layout, &column->rows, error));
+            MREC_TRY(make_block_array(state, "", column->column->name, &layout, &column->rows, error));
         }
         if (column->column->nullable && !column->mask) {
             mrec_layout_mask(rows, options, &layout);
-            MREC_TRY(make_array(state, "/_validity", column->column->name, &layout, &column->mask, error));
+            MREC_TRY(make_block_array(state, "/_validity", column->column->name, &layout, &column->mask, error));
             MREC_TRY(fill_mask(column->mask, column->rows->length, error));
         }
     }
@@ -161,9 +161,11 @@ static void widen(double *out, const mrec_column_data *data, uint64_t rows, size
     const uint8_t *in = data->data;
     ptrdiff_t stride = data->stride ? data->stride : (ptrdiff_t)(per_row * sizeof(float));
     for (uint64_t i = 0; i < rows; i++, in += stride) {
-        const float *row = (const float *)(const void *)in;
-        for (size_t k = 0; k < per_row; k++)
-            *out++ = (double)row[k];
+        for (size_t k = 0; k < per_row; k++) {
+            float value; /* which need not be aligned */
+            memcpy(&value, in + k * sizeof value, sizeof value);
+            *out++ = (double)value;
+        }
     }
 }
 
@@ -299,8 +301,8 @@ static mrec_status append_u64(mrec_array *array, uint64_t value, mrec_error *err
 static mrec_status make_index(mrec_block_state *state, mrec_error *error) {
     mrec_layout layout;
     mrec_layout_dense(MREC_U64, 0, NULL, &layout);
-    MREC_TRY(make_array(state, "", "offset", &layout, &state->offset, error));
-    MREC_TRY(make_array(state, "", "step_index", &layout, &state->step_index, error));
+    MREC_TRY(make_block_array(state, "", "offset", &layout, &state->offset, error));
+    MREC_TRY(make_block_array(state, "", "step_index", &layout, &state->step_index, error));
     MREC_TRY(append_u64(state->offset, 0, error));
     for (uint64_t j = 0; j < state->updates; j++) {
         MREC_TRY(append_u64(state->offset, (j + 1) * state->uniform_rows, error));

@@ -117,8 +117,8 @@ void mrec_cell_prime(mrec_cell_state *state) {
     state->last = state->staged;
 }
 
-static mrec_status make_array(mrec_cell_state *state, const char *key, mrec_dtype dtype, size_t ntrailing,
-                              mrec_array **array, mrec_error *error) {
+static mrec_status make_box_array(mrec_cell_state *state, const char *key, mrec_dtype dtype, size_t ntrailing,
+                                  mrec_array **array, mrec_error *error) {
     static const uint64_t threes[] = {3, 3};
     mrec_layout layout;
     mrec_layout_dense(dtype, ntrailing, threes, &layout);
@@ -129,12 +129,12 @@ static mrec_status append_update(mrec_cell_state *state, const mrec_cell *cell, 
     static const double zero[3];
     static const uint8_t ones[3] = {1, 1, 1};
     if (!state->origin && !is_default_origin(cell)) {
-        MREC_TRY(make_array(state, "trajectory/box/origin", MREC_F64, 1, &state->origin, error));
+        MREC_TRY(make_box_array(state, "trajectory/box/origin", MREC_F64, 1, &state->origin, error));
         for (uint64_t j = 0; j < state->vectors->length; j++)
             MREC_TRY(mrec_array_append(state->origin, zero, 1, sizeof zero, error));
     }
     if (!state->boundary && !is_default_boundary(cell)) {
-        MREC_TRY(make_array(state, "trajectory/box/boundary", MREC_BOOL, 1, &state->boundary, error));
+        MREC_TRY(make_box_array(state, "trajectory/box/boundary", MREC_BOOL, 1, &state->boundary, error));
         for (uint64_t j = 0; j < state->vectors->length; j++)
             MREC_TRY(mrec_array_append(state->boundary, ones, 1, sizeof ones, error));
     }
@@ -147,10 +147,10 @@ static mrec_status append_update(mrec_cell_state *state, const mrec_cell *cell, 
 }
 
 /* The arrays, with the fixed cell so far as update 0. */
-static mrec_status make_arrays(mrec_cell_state *state, mrec_error *error) {
+static mrec_status make_box_arrays(mrec_cell_state *state, mrec_error *error) {
     bool had_cell = state->form == MREC_FORM_REGULAR;
-    MREC_TRY(make_array(state, "trajectory/box/step_index", MREC_U64, 0, &state->step_index, error));
-    MREC_TRY(make_array(state, "trajectory/box/vectors", MREC_F64, 2, &state->vectors, error));
+    MREC_TRY(make_box_array(state, "trajectory/box/step_index", MREC_U64, 0, &state->step_index, error));
+    MREC_TRY(make_box_array(state, "trajectory/box/vectors", MREC_F64, 2, &state->vectors, error));
     state->form = MREC_FORM_INDEXED;
     return had_cell ? append_update(state, &state->last, 0, error) : MREC_OK;
 }
@@ -161,7 +161,7 @@ mrec_status mrec_cell_apply(mrec_cell_state *state, uint64_t ordinal, mrec_error
     if (state->form == MREC_FORM_NONE && ordinal == 0)
         state->form = MREC_FORM_REGULAR;
     else if (state->form != MREC_FORM_INDEXED)
-        MREC_TRY(make_arrays(state, error));
+        MREC_TRY(make_box_arrays(state, error));
     if (state->form == MREC_FORM_INDEXED)
         MREC_TRY(append_update(state, &state->staged, ordinal, error));
     mrec_cell_prime(state);

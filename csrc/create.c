@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the place ---- */
 
@@ -57,7 +58,7 @@ typedef struct children {
     mrec_error *error;
 } children;
 
-static int collect(void *arg, const char *name, bool is_directory) {
+static int collect_child(void *arg, const char *name, bool is_directory) {
     children *c = arg;
     if (strcmp(name, "zarr.json") != 0 && (is_directory && is_section(name)) == c->sections)
         c->status = mrec_buffer_add(&c->names, name, strlen(name) + 1, c->error);
@@ -91,7 +92,7 @@ static mrec_status unpublish(mrec_vfs *vfs, const char *root, mrec_error *error)
 
 static mrec_status remove_children(mrec_vfs *vfs, const char *root, bool sections, mrec_error *error) {
     children c = {.sections = sections, .error = error};
-    mrec_status status = mrec_dir_list(vfs, root, collect, &c, error);
+    mrec_status status = mrec_dir_list(vfs, root, collect_child, &c, error);
     if (status == MREC_OK)
         status = c.status;
     for (size_t at = 0; status == MREC_OK && at < c.names.size; at += strlen((char *)c.names.data + at) + 1)
@@ -228,7 +229,26 @@ mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *s
     return status;
 }
 
+/* The path from the root, so that a later chdir() does not matter. Free it. */
+static mrec_status absolute_path(const char *path, char **out, mrec_error *error) {
+    if (path[0] == '/') {
+        *out = strdup(path);
+    } else {
+        char *here = getcwd(NULL, 0);
+        if (!here)
+            return mrec_fail_errno(error, errno, path, "cannot tell the current directory");
+        *out = mrec_path_join(here, path);
+        free(here);
+    }
+    return *out ? MREC_OK : mrec_fail_memory(error);
+}
+
 mrec_status mrec_create(const char *path, const mrec_schema *schema, const mrec_options *options, mrec_writer **writer,
                         mrec_error *error) {
-    return mrec_create_on(mrec_vfs_posix(), path, schema, options, writer, error);
+    char *from_root;
+    *writer = NULL;
+    MREC_TRY(absolute_path(path, &from_root, error));
+    mrec_status status = mrec_create_on(mrec_vfs_posix(), from_root, schema, options, writer, error);
+    free(from_root);
+    return status;
 }

@@ -186,6 +186,50 @@ void mrec_schema_copy_free(mrec_schema_copy *copy) {
     memset(copy, 0, sizeof *copy);
 }
 
+/* ---- comparing ---- */
+
+static mrec_status differ(mrec_error *error, const char *what, size_t i, const char *declared, const char *wanted) {
+    return mrec_fail(error, MREC_E_SCHEMA, NULL, "%s %zu of the writer is '%s', not '%s' as the frames have it", what,
+                     i, declared, wanted);
+}
+
+static mrec_status match_columns(const mrec_block *declared, const mrec_block *wanted, mrec_error *error) {
+    if (declared->ncolumns != wanted->ncolumns)
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s' of the writer has %zu columns, not %zu", wanted->name,
+                         declared->ncolumns, wanted->ncolumns);
+    for (size_t i = 0; i < wanted->ncolumns; i++) {
+        const mrec_column *a = &declared->columns[i], *b = &wanted->columns[i];
+        if (strcmp(a->name, b->name) != 0)
+            return differ(error, "column", i, a->name, b->name);
+        if (a->dtype != b->dtype || a->ntrailing != b->ntrailing ||
+            (a->ntrailing && memcmp(a->trailing, b->trailing, a->ntrailing * sizeof *a->trailing) != 0))
+            return mrec_fail(error, MREC_E_SCHEMA, NULL,
+                             "block '%s', column '%s': the writer has another type or other axes", wanted->name,
+                             b->name);
+    }
+    return MREC_OK;
+}
+
+mrec_status mrec_schema_match(const mrec_schema *declared, const mrec_schema *wanted, mrec_error *error) {
+    if (declared->nblocks != wanted->nblocks || declared->nvalues != wanted->nvalues)
+        return mrec_fail(error, MREC_E_SCHEMA, NULL,
+                         "the writer has %zu blocks and %zu per-step values, not %zu and %zu", declared->nblocks,
+                         declared->nvalues, wanted->nblocks, wanted->nvalues);
+    for (size_t i = 0; i < wanted->nblocks; i++) {
+        if (strcmp(declared->blocks[i].name, wanted->blocks[i].name) != 0)
+            return differ(error, "block", i, declared->blocks[i].name, wanted->blocks[i].name);
+        MREC_TRY(match_columns(&declared->blocks[i], &wanted->blocks[i], error));
+    }
+    for (size_t i = 0; i < wanted->nvalues; i++) {
+        const mrec_value *a = &declared->values[i], *b = &wanted->values[i];
+        if (strcmp(a->name, b->name) != 0)
+            return differ(error, "per-step value", i, a->name, b->name);
+        if (a->dtype != b->dtype || a->width != b->width || a->json != b->json)
+            return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s': the writer has another type", b->name);
+    }
+    return MREC_OK;
+}
+
 /* ---- JSON ---- */
 
 static mrec_status print_key(mrec_buffer *out, bool first, const char *name, mrec_error *error) {

@@ -16,6 +16,9 @@ typedef struct mrec_schema_copy {
 mrec_status mrec_schema_copy_init(mrec_schema_copy *, const mrec_schema *, mrec_error *);
 void mrec_schema_copy_free(mrec_schema_copy *);
 
+/* SCHEMA when a frame laid out for `wanted` does not fit `declared`; see mrec_check_schema. */
+mrec_status mrec_schema_match(const mrec_schema *declared, const mrec_schema *wanted, mrec_error *);
+
 /* Append the sequence_schema object. */
 mrec_status mrec_schema_json(const mrec_schema *, mrec_buffer *out, mrec_error *);
 

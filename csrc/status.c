@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _POSIX_C_SOURCE 200809L
-
+#define _GNU_SOURCE
 #include "status.h"
 
 #include <stdio.h>
@@ -52,10 +51,21 @@ mrec_status mrec_fail(mrec_error *error, mrec_status status, const char *path, c
     return status;
 }
 
+/* strerror_r is two functions: GNU's returns the text, POSIX's puts it into the buffer and returns a number. */
+static const char *gnu_reason(const char *text, const char *buffer) {
+    (void)buffer;
+    return text;
+}
+
+static const char *posix_reason(int failed, const char *buffer) {
+    return failed ? "unknown error" : buffer;
+}
+
 mrec_status mrec_fail_errno(mrec_error *error, int err, const char *path, const char *what) {
-    char reason[256];
-    if (strerror_r(err, reason, sizeof reason) != 0)
-        snprintf(reason, sizeof reason, "error %d", err);
+    char buffer[256];
+    const char *reason = _Generic(strerror_r(err, buffer, sizeof buffer), int
+                                  : posix_reason, default
+                                  : gnu_reason)(strerror_r(err, buffer, sizeof buffer), buffer);
     mrec_fail(error, MREC_E_IO, path, "%s: %s", what, reason);
     if (error != NULL)
         error->sys_errno = err;

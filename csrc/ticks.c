@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-static mrec_status make_array(mrec_store *store, const char *key, mrec_dtype dtype, mrec_array **array,
-                              mrec_error *error) {
+static mrec_status make_tick_array(mrec_store *store, const char *key, mrec_dtype dtype, mrec_array **array,
+                                   mrec_error *error) {
     mrec_layout layout;
     mrec_layout_dense(dtype, 0, NULL, &layout);
     return mrec_array_new(store, key, &layout, NULL, NULL, NULL, array, error);
@@ -30,7 +30,7 @@ static bool distance(int64_t last, int64_t step, int64_t *out) {
 }
 
 static mrec_status materialize_steps(mrec_steps *steps, mrec_error *error) {
-    MREC_TRY(make_array(steps->store, "trajectory/step", MREC_I64, &steps->array, error));
+    MREC_TRY(make_tick_array(steps->store, "trajectory/step", MREC_I64, &steps->array, error));
     for (uint64_t i = 0; i < steps->n; i++) {
         int64_t step = steps->start + (int64_t)i * steps->stride;
         MREC_TRY(mrec_array_append(steps->array, &step, 1, sizeof step, error));
@@ -89,7 +89,7 @@ static bool same_bits(double a, double b) {
 }
 
 static mrec_status materialize_times(mrec_times *times, mrec_error *error) {
-    MREC_TRY(make_array(times->store, "trajectory/time", MREC_F64, &times->array, error));
+    MREC_TRY(make_tick_array(times->store, "trajectory/time", MREC_F64, &times->array, error));
     for (uint64_t i = 0; i < times->n; i++) {
         double time = mrec_time_at(times->start, times->stride, i);
         MREC_TRY(mrec_array_append(times->array, &time, 1, sizeof time, error));

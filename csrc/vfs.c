@@ -239,7 +239,7 @@ static int collect(void *arg, const char *name, bool is_directory) {
 typedef mrec_status (*tree_action)(mrec_vfs *, const char *path, bool is_directory, mrec_error *);
 
 /* The action on everything below path and then on path itself, children first. */
-static mrec_status walk(mrec_vfs *vfs, const char *path, tree_action action, mrec_error *error) {
+static mrec_status walk_tree(mrec_vfs *vfs, const char *path, tree_action action, mrec_error *error) {
     listing l = {.error = error, .status = MREC_OK};
     mrec_status status = mrec_dir_list(vfs, path, collect, &l, error);
     if (status == MREC_OK)
@@ -252,7 +252,7 @@ static mrec_status walk(mrec_vfs *vfs, const char *path, tree_action action, mre
         if (!child)
             status = mrec_fail_memory(error);
         else
-            status = is_directory ? walk(vfs, child, action, error) : action(vfs, child, false, error);
+            status = is_directory ? walk_tree(vfs, child, action, error) : action(vfs, child, false, error);
         free(child);
     }
     mrec_buffer_free(&l.names);
@@ -273,10 +273,10 @@ mrec_status mrec_tree_remove(mrec_vfs *vfs, const char *path, mrec_error *error)
     if (result == 0 || result == -ENOENT || result == -ENOTDIR)
         return MREC_OK;
     /* A directory: EISDIR on Linux, EPERM by POSIX. */
-    return result == -EISDIR || result == -EPERM ? walk(vfs, path, remove_one, error)
+    return result == -EISDIR || result == -EPERM ? walk_tree(vfs, path, remove_one, error)
                                                  : mrec_fail_errno(error, -result, path, "cannot remove");
 }
 
 mrec_status mrec_tree_sync(mrec_vfs *vfs, const char *path, mrec_error *error) {
-    return walk(vfs, path, sync_path, error);
+    return walk_tree(vfs, path, sync_path, error);
 }

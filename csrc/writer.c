@@ -221,6 +221,14 @@ bool mrec_closed(const mrec_writer *writer) {
     return writer->closed;
 }
 
+const mrec_schema *mrec_writer_schema(const mrec_writer *writer) {
+    return &writer->sequence.declared.schema;
+}
+
+mrec_status mrec_check_schema(const mrec_writer *writer, const mrec_schema *schema, mrec_error *error) {
+    return mrec_schema_match(mrec_writer_schema(writer), schema, error);
+}
+
 uint64_t mrec_nframes(const mrec_writer *writer) {
     return writer->sequence.nframes;
 }

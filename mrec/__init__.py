@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Molecular trajectory records in Zarr V3."""
 
+from os.path import dirname as _dirname
+
 from mrec import errors
 from mrec.box import Box
 from mrec.errors import MrecError
@@ -20,8 +22,14 @@ __all__ = [
     "Schema",
     "TrajectoryWriter",
     "errors",
+    "get_include",
     "open",
     "pack",
     "unpack",
     "verify",
 ]
+
+
+def get_include() -> str:
+    """The directory of mrec.h, mrec.c and mrec_capi.h, for the compiler of what embeds the writer."""
+    return f"{_dirname(__file__)}/include"

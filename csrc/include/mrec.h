@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mrec: append molecular trajectories to a Zarr V3 record, frame by frame.
+ * mrec: append molecular trajectories to a Zarr V3 record, frame by frame. docs/embedding.md shows how.
+ *
+ *     mrec_create(path, &schema, NULL, &writer, &error);     once: what every frame may hold
+ *     mrec_append(writer, &frame, &error);                   as often as the simulation writes
+ *     mrec_close(writer, &error);                            at the end; without it the last frames may be missing
+ *     mrec_free(writer);
  *
  * Every function that can fail returns an mrec_status and fills the mrec_error that it was given (which may be NULL).
  * Strings are UTF-8 and NUL-terminated unless a length stands beside them. Nothing here is kept after a call returns,
- * unless the text says so: the caller may reuse or free what it passed.
+ * unless the text says so: the caller may reuse or free what it passed. Zero a struct before filling it: a member that
+ * stays 0 means what its comment says of 0. Nothing is ever converted: units are the caller's, the same in every frame,
+ * and may be named in the record (mrec_options.meta_json).
  *
  * Threads: distinct handles may be used from distinct threads at the same time. One writer serves one call at a time;
- * a second concurrent call gets MREC_E_BUSY and changes nothing. A handle that crossed fork() gets MREC_E_FORKED in
- * the child.
+ * a second concurrent call gets MREC_E_BUSY and changes nothing. Calls may come from different threads in turn. The
+ * questions (mrec_nframes and those below it) are for the thread whose turn it is.
+ *
+ * fork(): the child does not hold the record. A handle that crossed gets MREC_E_FORKED there; mrec_free in the child
+ * releases memory and leaves the record alone.
+ *
+ * Signals: no call may be made from a signal handler; calls that a signal interrupts are continued.
  */
 #ifndef MREC_H
 #define MREC_H
@@ -16,6 +28,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* What stands before each function; a shared library makes them visible by it. */
+#ifndef MREC_API
+#define MREC_API
+#endif
+
+/* Goes up when a struct or the meaning of a function here changes, so that what was compiled before does not fit. */
+#define MREC_ABI_VERSION 1
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,7 +67,7 @@ typedef struct mrec_error {
 } mrec_error;
 
 /* A short English name of a status ("i/o error"); never NULL. */
-const char *mrec_status_name(mrec_status status);
+MREC_API const char *mrec_status_name(mrec_status status);
 
 /* ---- schema ------------------------------------------------------------------------------------------------- */
 
@@ -72,7 +92,7 @@ typedef enum mrec_dtype {
 } mrec_dtype;
 
 /* Bytes of one element; 0 for MREC_STRING. */
-size_t mrec_dtype_size(mrec_dtype dtype);
+MREC_API size_t mrec_dtype_size(mrec_dtype dtype);
 
 /* One column of a block. */
 typedef struct mrec_column {
@@ -80,10 +100,13 @@ typedef struct mrec_column {
     mrec_dtype dtype;
     size_t ntrailing;         /* axes after the row axis, at most 6 */
     const uint64_t *trailing; /* their lengths, each > 0 */
-    double precision;         /* 0: as given; otherwise f64 values are rounded, see mrec_grid in quantize.h */
+    double precision;         /* 0: every bit is kept; otherwise f64 values are stored to within half of it, rounded to
+                                 a multiple of the power of two at or below it */
     bool nullable;            /* rows may be null; needs a mask array on disk */
 } mrec_column;
 
+/* A table of rows: atoms, bonds. Positions are the f64 columns x, y, z, velocities vx, vy, vz, forces fx, fy, fz of the
+ * block "atoms": by these names other programs find them. */
 typedef struct mrec_block {
     const char *name;
     size_t ncolumns;
@@ -104,6 +127,7 @@ typedef struct mrec_value {
     size_t fill_size;      /* bytes at fill */
 } mrec_value;
 
+/* What every frame of a trajectory may hold. */
 typedef struct mrec_schema {
     size_t nblocks;
     const mrec_block *blocks;
@@ -133,18 +157,21 @@ typedef struct mrec_options {
     double durable_seconds;    /* make a landing durable when the last such is so long ago; 0: 60 s; < 0, infinity */
     bool no_durable;           /* flush and close do not sync */
     bool overwrite;            /* replace a record that is there */
-    const char *meta_json;     /* attributes of meta/, a JSON object; NULL: none. The caller vouches that it is one */
+    const char *meta_json;     /* what the record says of itself, a JSON object: {"units":{"length":"angstrom"}}; NULL:
+                                  nothing. The caller vouches that it is JSON */
 } mrec_options;
 
-void mrec_options_init(mrec_options *options);
+/* The default configuration, written out. */
+MREC_API void mrec_options_init(mrec_options *options);
 
 /* ---- frames ------------------------------------------------------------------------------------------------- */
 
-/* The rows of one column in one frame. */
+/* The rows of one column in one frame, where the caller has them. x, y and z out of double r[n][3] are {&r[0][0], 24},
+ * {&r[0][1], 24} and {&r[0][2], 24}; a negative stride goes through the rows backwards. Nothing need be aligned. */
 typedef struct mrec_column_data {
     const void *data;        /* first row; for strings the bytes of all rows, one after another */
     ptrdiff_t stride;        /* bytes from row to row; 0: rows stand close. Trailing axes are contiguous within a row */
-    bool f32;                /* an f64 column given as float */
+    bool f32;                /* an f64 column given as float: widened, which is exact */
     const uint64_t *offsets; /* strings: a position in data for each, and the end; ascending */
     const uint8_t *valid;    /* a nullable column: one byte a row, 0 = null; NULL: no row is null */
 } mrec_column_data;
@@ -170,9 +197,10 @@ typedef struct mrec_value_data {
     size_t size; /* bytes: width * element size, or the length of the text */
 } mrec_value_data;
 
+/* One frame. What it leaves out carries forward: a block, or the cell, is then that of the frame before. */
 typedef struct mrec_frame {
-    int64_t step; /* above the step before */
-    bool has_time;
+    int64_t step;  /* above the step before */
+    bool has_time; /* in every frame, or in none */
     double time;
     const mrec_cell *cell;         /* NULL: carries forward */
     const mrec_block_data *blocks; /* schema order, all of them; NULL: none is presented */
@@ -184,40 +212,50 @@ typedef struct mrec_frame {
 typedef struct mrec_writer mrec_writer;
 
 /* Make a new record at path (a directory that does not exist, unless options->overwrite) and hold it for writing.
+ * By convention its name ends in .mrec. options: NULL for the defaults. The program may change its directory later.
  * On disk afterwards, synced unless no_durable: the root group, meta/, trajectory/ and its arrays, empty, and
  * trajectory/.durable at 0 frames. Errors: EXISTS, SCHEMA, VALUE, LOCKED, IO, MEMORY; then *writer is NULL. */
-mrec_status mrec_create(const char *path, const mrec_schema *schema, const mrec_options *options, mrec_writer **writer,
-                        mrec_error *error);
+MREC_API mrec_status mrec_create(const char *path, const mrec_schema *schema, const mrec_options *options,
+                                 mrec_writer **writer, mrec_error *error);
 
 /* Take one frame. It is checked whole before anything changes: after SCHEMA or VALUE the writer is as it was. The
  * frame's arrays may be reused when the call returns. It may land earlier frames (see mrec_flush).
  * After IO or MEMORY the writer is poisoned: every later call returns that first error, frames after the last
  * published one are not in the record, and the record is reopened to go on. */
-mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error);
+MREC_API mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error);
 
 /* Publish every frame taken so far; durable: and sync them, so that they survive a power loss. */
-mrec_status mrec_flush(mrec_writer *writer, bool durable, mrec_error *error);
+MREC_API mrec_status mrec_flush(mrec_writer *writer, bool durable, mrec_error *error);
 
 /* Land what waits, make it durable (unless no_durable), and end the live form of the record (trajectory/.durable
  * goes). The handle stays until mrec_free. Closing twice is no error. */
-mrec_status mrec_close(mrec_writer *writer, mrec_error *error);
+MREC_API mrec_status mrec_close(mrec_writer *writer, mrec_error *error);
 
 /* Whether mrec_close did its work, or failed in it. */
 bool mrec_closed(const mrec_writer *writer);
 
 /* Release the handle, its lock and its memory. Frames not landed are dropped. NULL is allowed. */
-void mrec_free(mrec_writer *writer);
+MREC_API void mrec_free(mrec_writer *writer);
+
+/* What the writer was declared with, or found in the record that it appends to: frames follow its order. Belongs to the
+ * writer and ends with it. */
+MREC_API const mrec_schema *mrec_writer_schema(const mrec_writer *writer);
+
+/* SCHEMA, naming the first difference, unless the writer's blocks, columns and per-step values are these: names, types,
+ * and order. For whoever fills frames for a writer that another part of the program made. (What does not change how a
+ * frame is laid out in memory is not compared: rows, precision, nullable, structural shape, fill.) */
+MREC_API mrec_status mrec_check_schema(const mrec_writer *writer, const mrec_schema *schema, mrec_error *error);
 
 /* Frames taken, and of these published, and of these durable. */
-uint64_t mrec_nframes(const mrec_writer *writer);
-uint64_t mrec_npublished(const mrec_writer *writer);
-uint64_t mrec_ndurable(const mrec_writer *writer);
+MREC_API uint64_t mrec_nframes(const mrec_writer *writer);
+MREC_API uint64_t mrec_npublished(const mrec_writer *writer);
+MREC_API uint64_t mrec_ndurable(const mrec_writer *writer);
 
-/* The step of the last frame taken; false when there is none. */
-bool mrec_last_step(const mrec_writer *writer, int64_t *step);
+/* The step of the last frame taken; false, and *step undefined, when there is none. */
+MREC_API bool mrec_last_step(const mrec_writer *writer, int64_t *step);
 
 /* Whether the frames have times; false while there is none. */
-bool mrec_has_times(const mrec_writer *writer);
+MREC_API bool mrec_has_times(const mrec_writer *writer);
 
 #ifdef __cplusplus
 }

@@ -146,7 +146,7 @@ int main(void) {
                  {"crc32c", test_crc32c},   {"shuffle", test_shuffle}, {"quantize", test_quantize},
                  {"codec", test_codec},     {"damage", test_damage},   {"shard", test_shard},
                  {"options", test_options}, {"strided", test_strided}, {"reader", test_reader},
-                 {"archive", test_archive}};
+                 {"archive", test_archive}, {"writer", test_writer}};
     static const unsigned features[] = {~0u, 0};
     for (size_t f = 0; f < 2; f++) {
         mrec_cpu_allow(features[f]);

@@ -12,9 +12,6 @@ cdef extern from "reader.h" nogil:
     ctypedef struct mrec_source:
         pass
 
-    ctypedef enum mrec_dtype:
-        pass
-
     enum:
         MREC_MAX_AXES
 

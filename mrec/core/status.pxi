@@ -2,21 +2,29 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from mrec cimport (
+    MREC_OK,
+    mrec_block,
+    mrec_block_data,
+    mrec_cell,
+    mrec_column,
+    mrec_column_data,
+    mrec_compression,
+    mrec_dtype,
+    mrec_error,
+    mrec_frame,
+    mrec_options,
+    mrec_schema,
+    mrec_status,
+    mrec_value,
+    mrec_value_data,
+    mrec_writer,
+)
+
 from mrec.errors import from_status as _from_status
 
 
-cdef extern from "mrec.h" nogil:
-    ctypedef enum mrec_status:
-        MREC_OK
-
-    ctypedef struct mrec_error:
-        mrec_status status
-        int sys_errno
-        char path[1024]
-        char message[1024]
-
-
-cdef int _raise(mrec_error *error) except -1 with gil:
+cdef int _raise(const mrec_error *error) except -1 with gil:
     raise _from_status(
         <int>error.status,
         error.sys_errno,

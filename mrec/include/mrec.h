@@ -1,0 +1,1 @@
+../../csrc/include/mrec.h
