@@ -232,7 +232,9 @@ mrec_status mrec_array_close(mrec_array *array, mrec_error *error) {
 /* ---- the document and the durable file ---- */
 
 mrec_status mrec_array_document(const mrec_array *array, mrec_buffer *out, mrec_error *error) {
-    return mrec_buffer_print(out, error, "%s%llu%s", array->prefix, (unsigned long long)array->length, array->suffix);
+    MREC_TRY(mrec_buffer_add(out, array->prefix, strlen(array->prefix), error));
+    MREC_TRY(mrec_buffer_print(out, error, "%llu", (unsigned long long)array->length));
+    return mrec_buffer_add(out, array->suffix, strlen(array->suffix), error);
 }
 
 mrec_status mrec_array_write_document(mrec_array *array, bool durable, mrec_error *error) {

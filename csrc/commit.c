@@ -11,7 +11,7 @@
 
 typedef struct walk {
     mrec_vfs *vfs;
-    bool durable;
+    bool durable, all;
     mrec_buffer *out; /* of the durable file */
     bool first;
 } walk;
@@ -39,7 +39,8 @@ static mrec_status write_document(void *arg, mrec_node node, mrec_error *error) 
 
 static mrec_status sync_dirs(void *arg, mrec_node node, mrec_error *error) {
     const walk *w = arg;
-    return mrec_document_sync_dirs(w->vfs, mrec_node_document(node), error);
+    mrec_document *doc = mrec_node_document(node);
+    return w->all || doc->parent_unsynced ? mrec_document_sync_dirs(w->vfs, doc, error) : MREC_OK;
 }
 
 static mrec_status sync_document(void *arg, mrec_node node, mrec_error *error) {
@@ -158,8 +159,12 @@ mrec_status mrec_commit_marker(mrec_sequence *seq, bool live, bool durable, mrec
 
 mrec_status mrec_commit_documents(mrec_sequence *seq, bool durable, mrec_error *error) {
     walk w = {.vfs = seq->store.files.vfs, .durable = durable};
-    MREC_TRY(mrec_sequence_visit(seq, write_document, &w, error));
-    return durable ? mrec_sequence_visit(seq, sync_dirs, &w, error) : MREC_OK;
+    return mrec_sequence_visit(seq, write_document, &w, error);
+}
+
+mrec_status mrec_commit_directories(mrec_sequence *seq, bool all, mrec_error *error) {
+    walk w = {.vfs = seq->store.files.vfs, .all = all};
+    return mrec_sequence_visit(seq, sync_dirs, &w, error);
 }
 
 mrec_status mrec_commit(mrec_sequence *seq, mrec_commit_kind kind, mrec_error *error) {
@@ -170,6 +175,8 @@ mrec_status mrec_commit(mrec_sequence *seq, mrec_commit_kind kind, mrec_error *e
     if (durable)
         MREC_TRY(mrec_sequence_visit(seq, sync_data, NULL, error));
     MREC_TRY(mrec_commit_documents(seq, durable, error));
+    if (durable)
+        MREC_TRY(mrec_commit_directories(seq, closing, error));
     if (durable)
         MREC_TRY(mrec_commit_durable_file(seq, true, error));
     if (kind == MREC_COMMIT_CLOSE) {

@@ -189,6 +189,8 @@ static mrec_status write_record(mrec_sequence *seq, const mrec_options *options,
     MREC_TRY(write_meta(vfs, root, options->meta_json, durable, error));
     MREC_TRY(mrec_dir_make(vfs, seq->marker.dir, error));
     MREC_TRY(mrec_commit_documents(seq, durable, error));
+    if (durable)
+        MREC_TRY(mrec_commit_directories(seq, true, error));
     MREC_TRY(mrec_commit_durable_file(seq, durable, error));
     MREC_TRY(mrec_commit_marker(seq, true, durable, error));
     return durable ? mrec_dir_sync(vfs, root, error) : MREC_OK;

@@ -136,6 +136,7 @@ static mrec_status restore(mrec_sequence *seq, const mrec_standing *standing, mr
     MREC_TRY(restore_marker(seq, standing->marker_text, error));
     MREC_TRY(mrec_sequence_visit(seq, land, NULL, error));
     MREC_TRY(mrec_commit_documents(seq, true, error));
+    MREC_TRY(mrec_commit_directories(seq, true, error));
     return remove_dead(seq, standing, error);
 }
 
@@ -149,6 +150,7 @@ static mrec_status settle(mrec_sequence *seq, const mrec_standing *standing, mre
     if (standing->truncate || !standing->marker_text)
         MREC_TRY(mrec_commit_marker(seq, true, true, error));
     MREC_TRY(mrec_commit_documents(seq, true, error)); /* (d) */
+    MREC_TRY(mrec_commit_directories(seq, true, error));
     MREC_TRY(remove_dead(seq, standing, error));
     return mrec_sequence_visit(seq, trim, NULL, error); /* (e), (f) */
 }

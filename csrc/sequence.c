@@ -206,10 +206,10 @@ mrec_status mrec_sequence_visit(mrec_sequence *seq, mrec_node_visit visit, void 
 }
 
 mrec_status mrec_sequence_marker(const mrec_sequence *seq, bool live, mrec_buffer *out, mrec_error *error) {
-    MREC_TRY(mrec_buffer_print(out, error,
-                               "{\"zarr_format\":3,\"node_type\":\"group\",\"attributes\":{\"sequence_schema\":%s,"
-                               "\"nstep\":%" PRIu64,
-                               seq->schema_json, seq->nframes));
+    static const char head[] = "{\"zarr_format\":3,\"node_type\":\"group\",\"attributes\":{\"sequence_schema\":";
+    MREC_TRY(mrec_buffer_add(out, head, strlen(head), error));
+    MREC_TRY(mrec_buffer_add(out, seq->schema_json, strlen(seq->schema_json), error));
+    MREC_TRY(mrec_buffer_print(out, error, ",\"nstep\":%" PRIu64, seq->nframes));
     if (live)
         MREC_TRY(mrec_buffer_print(out, error, ",\"mrec_nstep\":%" PRIu64, seq->nframes));
     MREC_TRY(mrec_steps_attribute(&seq->steps, out, error));

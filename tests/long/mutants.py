@@ -131,6 +131,12 @@ MUTANTS = [
         power=("close and open", "every transition unsynced"),
     ),
     Mutant(
+        "closing syncs the names of the documents that were replaced",
+        "commit.c",
+        (("mrec_commit_directories(seq, closing, error)", "mrec_commit_directories(seq, false, error)"),),
+        power=("close and open", "one column"),
+    ),
+    Mutant(
         "opening syncs what it found",
         "reopen.c",
         (
