@@ -22,6 +22,9 @@ from mrec.trajectory.writer import PathLike, TrajectoryWriter
 #: OpenMM's own, in which everything is written.
 UNITS = {"length": "nm", "time": "ps", "velocity": "nm/ps", "force": "kJ/mol/nm", "energy": "kJ/mol", "mass": "Da"}
 
+#: The options that count for a record that is there; the others are those it was made with.
+REOPENING = ("flush_every", "durable_every", "durable")
+
 
 class MrecReporter:
     """Writes a frame every `reportInterval` steps. Give it to `simulation.reporters`, as OpenMM's own reporters.
@@ -33,7 +36,8 @@ class MrecReporter:
     atomSubset: the atoms to write, by their index; None: all.
 
     velocities, forces, energies: what to write besides positions, time and cell. precision: of positions, in nm; None
-    keeps every bit. options: those of `mrec.TrajectoryWriter`, such as flush_every and overwrite.
+    keeps every bit. options: those of `mrec.TrajectoryWriter`, such as flush_every and overwrite. A record that is
+    appended to keeps its precision, compression and chunks.
 
     The record's `system` gets names, elements, masses, residues, chains and bonds of the topology. `close` ends the
     record; when nobody calls it, that happens once the reporter is no longer used, at the latest when Python ends.
@@ -127,7 +131,8 @@ class MrecReporter:
                 f"{self.path} has {found['atoms'].nrows} atoms, and {system['atoms'].nrows} are to be written; append "
                 "to the record of the same system, with the same atomSubset"
             )
-        return TrajectoryWriter.open(self.path, truncate_after_step=simulation.currentStep, **self._options)
+        options = {name: self._options[name] for name in REOPENING if name in self._options}
+        return TrajectoryWriter.open(self.path, truncate_after_step=simulation.currentStep, **options)
 
 
 def system_of(topology: Any, system: Any, subset: np.ndarray | None = None) -> Frame:

@@ -134,7 +134,7 @@ def test_a_run_from_a_checkpoint_doubles_no_frame(tmp_path: Path) -> None:
     lost.close()
     again, kept = simulation(), Keeper(5, None)
     again.loadCheckpoint(str(tmp_path / "run.chk"))
-    reporter = MrecReporter(tmp_path / "run.mrec", 5, append=True)
+    reporter = MrecReporter(tmp_path / "run.mrec", 5, append=True, flush_every=1, compression="gzip:1")
     again.reporters += [kept, reporter]
     again.step(15)
     reporter.close()
