@@ -56,20 +56,11 @@ class Run:
     """What one run of a target came to. finding: the input that did it and the end of the output; "" for none."""
 
     target: str
-    seconds: float
+    cpu_seconds: float
     executions: int
     edges: int
     features: int
     finding: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.target:8} | {self.seconds:8.0f} | {self.executions:10} | {self.edges:5} | {self.features:8} | "
-            f"{int(bool(self.finding))}"
-        )
-
-
-HEAD = f"{'target':8} | {'CPU s':>8} | {'executions':>10} | edges | features | findings"
 
 
 def command(target: Target) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tests of Python with the extension under the address and undefined-behaviour sanitizers; those of C under the
-thread sanitizer, and under valgrind. The table goes to build/san.txt."""
+thread sanitizer, and under valgrind."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.long.results import save
+
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "san"
-RESULTS = ROOT / "build" / "san.txt"
 LIBRARIES = os.environ.get("MREC_LDFLAGS") or subprocess.check_output(
     ["pkg-config", "--libs", "libdeflate", "libzstd"], text=True
 )
@@ -25,24 +29,19 @@ SUITE = ["kernels", "zarr", "trajectory", "record", "pack", "flips", "test_frame
 NOT = ["--deselect=tests/pack/test_faults.py"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def table() -> None:
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("what                                | outcome\n")
+@pytest.fixture(scope="module")
+def outcomes() -> Iterator[dict[str, str]]:
+    """What was run -> what came of it; saved in the end."""
+    started, found = time.monotonic(), {}
+    yield found
+    save("san", 0, time.monotonic() - started, {"outcomes": found})
 
 
-def note(what: str, outcome: str) -> None:
-    with open(RESULTS, "a") as out:
-        print(f"{what:35} | {outcome}", file=out)
-
-
-def run(what: str, command: list[str], **options: object) -> str:
+def run(what: str, command: list[str], **options: Any) -> str:
     """Run a program that must succeed; what it printed."""
-    done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    done = subprocess.run(command, capture_output=True, text=True, **options)
     output = done.stdout + done.stderr
-    if done.returncode:
-        note(what, f"failed with {done.returncode}")
-        pytest.fail(f"{what}:\n{output[-5000:]}")
+    assert done.returncode == 0, f"{what}: {done.returncode}\n{output[-5000:]}"
     return output
 
 
@@ -55,24 +54,22 @@ def build_c(name: str, *flags: str) -> Path:
     return BUILD / name
 
 
-def test_c_under_the_thread_sanitizer() -> None:
+def test_c_under_the_thread_sanitizer(outcomes: dict[str, str]) -> None:
     program = build_c("tests-tsan", "-fsanitize=thread")
-    run("C, thread sanitizer", [str(program)])
-    note("C, thread sanitizer", "no report")
+    run("the thread sanitizer", [str(program)])
+    outcomes["C tests, thread sanitizer"] = "no report"
 
 
-def test_c_under_valgrind() -> None:
+def test_c_under_valgrind(outcomes: dict[str, str]) -> None:
     if shutil.which("valgrind") is None:
-        note("C, valgrind", "not run: valgrind is missing")
         pytest.skip("valgrind is missing")
     program = build_c("tests-plain")
     options = ["--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=all", "--fair-sched=yes"]
-    output = run("C, valgrind", ["valgrind", *options, str(program)])
-    errors = re.findall(r"ERROR SUMMARY: .*", output)
-    note("C, valgrind", errors[-1])
+    output = run("valgrind", ["valgrind", *options, str(program)])
+    outcomes["C tests, valgrind"] = re.findall(r"ERROR SUMMARY: (.*)", output)[-1]
 
 
-def test_python_under_the_address_sanitizer(tmp_path: Path) -> None:
+def test_python_under_the_address_sanitizer(tmp_path: Path, outcomes: dict[str, str]) -> None:
     tree = BUILD / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     ignore = shutil.ignore_patterns("__pycache__", "*.so")
@@ -83,14 +80,14 @@ def test_python_under_the_address_sanitizer(tmp_path: Path) -> None:
     flags = "-g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
     environ = {**os.environ, "CC": "gcc", "CFLAGS": flags, "LDFLAGS": "-fsanitize=address,undefined"}
     run("building the extension", [sys.executable, "setup.py", "build_ext", "--inplace"], cwd=tree, env=environ)
-    find = lambda name: subprocess.check_output(["gcc", f"-print-file-name={name}"], text=True).strip()  # noqa: E731
+    runtimes = [run("gcc", ["gcc", f"-print-file-name={name}"]).strip() for name in ("libasan.so", "libubsan.so")]
     environ |= {
-        "LD_PRELOAD": f"{find('libasan.so')} {find('libubsan.so')}",
+        "LD_PRELOAD": " ".join(runtimes),
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",  # the interpreter keeps what it has
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(tree),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-x", f"--basetemp={tmp_path}", "-p", "no:cacheprovider", *NOT]
-    output = run("Python, address and UB", [*command, *(f"tests/{s}" for s in SUITE)], cwd=tree, env=environ)
-    note("Python, address and UB", output.strip().splitlines()[-1].strip("= "))
+    output = run("the address sanitizer", [*command, *(f"tests/{s}" for s in SUITE)], cwd=tree, env=environ)
+    outcomes["Python tests, address and undefined-behaviour sanitizers"] = output.strip().splitlines()[-1].strip("= ")
