@@ -12,7 +12,7 @@ from tests.flips.stores import KINDS
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flipped_bit_is_an_error_or_means_nothing(kind: str, part: str) -> None:
-    row = flip(kind, part, share=0.01)
+    row = flip(kind, part, most=60)
     assert row.outcomes["error"]
     if part != "zarr.json":  # which has no checksum
         assert not row.silent, row.silent[:10]

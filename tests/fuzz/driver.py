@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import atheris
-
 #: Bytes that may be taken beside what is there when a target begins. The fuzzer keeps some of it for its corpus.
 BOUND = 512 << 20
 
@@ -32,6 +30,8 @@ NAMES = [oddity for oddity in ODDITIES if isinstance(oddity, str)]
 
 def main() -> None:
     """Fuzz the target that the first argument names."""
+    import atheris
+
     with atheris.instrument_imports(include=["mrec"]):
         target = importlib.import_module(f"tests.fuzz.{sys.argv[1]}")
     options = {"custom_mutator": mutate_json} if target.IS_JSON else {}
@@ -47,6 +47,8 @@ def main() -> None:
 
 def mutate_json(data: bytes, most: int, seed: int) -> bytes:
     """Change one place of a document, also inside a text that is a document; other bytes as libFuzzer does."""
+    import atheris
+
     rng = random.Random(seed)
     if rng.random() < 0.7:
         try:
