@@ -16,6 +16,7 @@
 
 #define CHECKSUM_SIZE 4
 #define GZIP_LEVELS 10
+#define SLACK ((size_t)64 << 10)
 
 struct mrec_coder {
     mrec_buffer scratch[2]; /* a stage reads from one and writes to the other */
@@ -347,7 +348,7 @@ static mrec_status decode_stage(mrec_coder *coder, const mrec_codec *codec, span
 }
 
 /* The most bytes that may stand before codec number i when `size` (at most, or exactly) are to come out at the end.
- * Another encoder may need more than our bound for the same bytes, hence twice. */
+ * Another encoder may need more than our bound for the same bytes, hence a quarter more. */
 static size_t limit_before(const mrec_pipeline *pipeline, uint32_t i, size_t size, bool *exact) {
     for (uint32_t j = 0; j < i; j++) {
         const mrec_codec *codec = &pipeline->codecs[j];
@@ -356,11 +357,18 @@ static size_t limit_before(const mrec_pipeline *pipeline, uint32_t i, size_t siz
             return PTRDIFF_MAX;
         if (compresses(codec->kind)) {
             *exact = false;
-            bound = 2 * bound + 1024;
+            bound += bound / 4 + SLACK;
         }
         size = bound;
     }
     return size;
+}
+
+/* The most that n bytes can stand for, whatever they say: of deflate 258 bytes for two bits, of zstd a block of 128 KiB
+ * for four bytes. */
+static size_t most_of(mrec_codec_kind kind, size_t n) {
+    size_t ratio = kind == MREC_CODEC_GZIP ? 1032 : kind == MREC_CODEC_ZSTD ? (size_t)1 << 16 : 1;
+    return n < PTRDIFF_MAX / ratio ? n * ratio : PTRDIFF_MAX;
 }
 
 /* Decode into *out, whose size becomes at most `size`; memory of that size that stands there already is never moved.
@@ -374,7 +382,8 @@ static mrec_status decode(mrec_coder *coder, const mrec_pipeline *pipeline, span
             continue;
         }
         bool known = exact;
-        size_t limit = limit_before(pipeline, i, size, &known);
+        size_t limit = limit_before(pipeline, i, size, &known), most = most_of(codec->kind, now.size);
+        limit = limit < most ? limit : most;
         size_t guess = now.size < limit / 4 ? 4 * now.size + 1 : limit;
         mrec_buffer *to = i == 1 ? out : &coder->scratch[now.data == coder->scratch[0].data];
         MREC_TRY(decode_stage(coder, codec, &now, to, limit, known ? limit : guess, error));

@@ -106,6 +106,8 @@ static size_t unshuffle_fast(const uint8_t *in, uint8_t *out, size_t count, size
 
 void mrec_shuffle(const uint8_t *in, uint8_t *out, size_t n, size_t size) {
     size_t count = n / size;
+    if (count == 0) /* a size of 2^31 is allowed, and would be counted through for nothing */
+        return;
     size_t done = shuffle_fast(in, out, count, size);
     for (size_t b = 0; b < size; b++)
         for (size_t i = done; i < count; i++)

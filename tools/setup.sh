@@ -82,6 +82,21 @@ install_packages() {
         $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
+# clang with libFuzzer, and valgrind. Where they can not be had, that is said, and the tests that need them are skipped.
+install_test_tools() (
+    [ "$(uname)" = Linux ] || exit 0
+    set --
+    command -v clang >/dev/null || set -- "$@" clang
+    command -v valgrind >/dev/null || set -- "$@" valgrind
+    [ $# = 0 ] || install_packages "$@"
+    has_fuzzer || install_packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+)
+
+has_fuzzer() {
+    echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return d && n < 0; }' |
+        clang -fsanitize=fuzzer -x c - -o build/probe >/dev/null 2>&1
+}
+
 make_venv() {
     python=$(find_python)
     # shellcheck disable=SC2046  # names of packages have no spaces
@@ -120,4 +135,5 @@ build() {
 mkdir -p build
 $venv/bin/python -c '' 2>/dev/null || make_venv
 install_requirements "$@"
+case " $* " in *" test "* | *" dev "*) install_test_tools || true ;; esac
 build

@@ -267,6 +267,20 @@ static void test_bombs(mrec_coder *coder) {
     free(zeros);
 }
 
+/* A damaged frame for which zstd says, whatever there is, that the room is too small: what is tried is no more than its
+ * bytes can stand for. */
+static void test_claims(mrec_coder *coder) {
+    static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x60, 0xc5, 0x00, 0x00, 0x80, 0x00,
+                                    0x00, 0xf0, 0x80, 0x08, 0x10, 0x14, 0x18, 0x1c, 0x20, 0x22, 0x24,
+                                    0x26, 0x00, 0x3f, 0x40, 0x02, 0x00, 0x15, 0x15, 0x15, 0x15, 0x15};
+    mrec_pipeline pipeline = LINE(VLEN, ZSTD);
+    mrec_buffer any = {0};
+    mrec_error error;
+    mrec_status status = mrec_decode_any(coder, &pipeline, frame, sizeof frame, (size_t)1 << 30, &any, &error);
+    assert(status == MREC_E_CORRUPT && any.capacity <= sizeof frame << 16);
+    mrec_buffer_free(&any);
+}
+
 void test_damage(void) {
     mrec_coder *coder;
     mrec_error error;
@@ -279,5 +293,6 @@ void test_damage(void) {
     test_cut_and_flipped(coder, LINE(VLEN, GZIP));
     test_cut_and_flipped(coder, LINE(LITTLE, CRC, GZIP, ZSTD));
     test_bombs(coder);
+    test_claims(coder);
     mrec_coder_free(coder);
 }

@@ -107,10 +107,15 @@ void test_vlen(void) {
     assert(mrec_vlen_walk("\0\0\0\0", 4, 0, NULL, &error) == MREC_OK);
 }
 
-/* The sanitizer's malloc fails as the system's does. */
+/* The sanitizers' malloc fails as the system's does. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) {
+    return "allocator_may_return_null=1:halt_on_error=1";
 }
 
 /* An index that no memory holds: refused, and no descriptor that belongs to others is closed on the way. */
@@ -146,7 +151,7 @@ int main(void) {
                  {"crc32c", test_crc32c},   {"shuffle", test_shuffle}, {"quantize", test_quantize},
                  {"codec", test_codec},     {"damage", test_damage},   {"shard", test_shard},
                  {"options", test_options}, {"strided", test_strided}, {"reader", test_reader},
-                 {"archive", test_archive}, {"writer", test_writer}};
+                 {"archive", test_archive}, {"writer", test_writer},   {"threads", test_threads}};
     static const unsigned features[] = {~0u, 0};
     for (size_t f = 0; f < 2; f++) {
         mrec_cpu_allow(features[f]);

@@ -24,6 +24,7 @@ void test_strided(void);
 void test_reader(void);
 void test_archive(void);
 void test_writer(void);
+void test_threads(void);
 
 /* xorshift64: the same bytes on every machine. */
 static inline uint64_t random_u64(uint64_t *state) {

@@ -20,6 +20,9 @@ from mrec.zarr.store import AnySource, Store
 
 Ints = np.ndarray
 
+#: Entries of an index that are read at once.
+_PIECE = 1 << 16
+
 
 class Arrays:
     """The arrays of a standing state: checked against what they have to be, opened when first read."""
@@ -71,13 +74,18 @@ class Arrays:
         # A live array may stand longer than it is; it is never longer than one entry a frame.
         n = 0 if meta is None else min(meta.shape[0], nstep)
         self._lengths[path] = n
-        index = self.source(path).read(0, n) if n else np.empty(0, np.uint64)
-        below = index < nstep
-        count = n if below.all() else int(np.argmin(below))
-        index = index[:count].astype(np.int64)
-        if (np.diff(index) <= 0).any():
-            raise CorruptData(f"{ROOT}/{path}: the frames of the updates do not ascend")
-        return index
+        parts, last = [np.empty(0, np.int64)], -1
+        for start in range(0, n, _PIECE):  # what is claimed and not there ends the reading before it takes memory
+            piece = self.source(path).read(start, min(start + _PIECE, n))
+            below = piece < nstep
+            piece = piece if below.all() else piece[: np.argmin(below)]
+            if len(piece) and (piece[0] <= last or (piece[1:] <= piece[:-1]).any()):
+                raise CorruptData(f"{ROOT}/{path}: the frames of the updates do not ascend")
+            parts.append(piece.astype(np.int64))
+            if not below.all():
+                break
+            last = int(piece[-1])
+        return np.concatenate(parts)
 
 
 # ---- blocks ------------------------------------------------------------------------------------------------------
@@ -207,7 +215,7 @@ class BlockForm:
         return self.arrays.source(self._mask(column.name)) if self.has_mask(column) else None
 
 
-def check_aligned(schema: Schema, blocks: dict[str, BlockForm], nstep: int) -> None:
+def check_aligned(schema: Schema, blocks: dict[str, BlockForm]) -> None:
     """Refuse blocks whose `aligned_with` does not hold at every frame."""
     for name, block in schema.blocks.items():
         if block.aligned_with is None:
@@ -218,11 +226,17 @@ def check_aligned(schema: Schema, blocks: dict[str, BlockForm], nstep: int) -> N
         shared = block.columns.keys() & other.columns.keys()
         if shared:
             raise SchemaError(f"{ROOT}/{name}: column {min(shared)!r} stands also in {other.name!r}, its aligned_with")
-        frames = np.arange(nstep)
+        frames = np.union1d(_changes(blocks[name]), _changes(blocks[other.name]))
         mine, theirs = (rows_at(blocks[b], frames) for b in (name, other.name))
         wrong = np.flatnonzero((mine >= 0) & (mine != theirs))
         if len(wrong):
-            raise CorruptData(f"{ROOT}/{name}: frame {wrong[0]} has not the rows of {other.name!r}, its aligned_with")
+            frame = frames[wrong[0]]
+            raise CorruptData(f"{ROOT}/{name}: frame {frame} has not the rows of {other.name!r}, its aligned_with")
+
+
+def _changes(block: BlockForm) -> Ints:
+    """The frames from which on a block may have another number of rows."""
+    return np.zeros(min(block.n, 1), np.int64) if block.uniform is not None else block.step_index
 
 
 def rows_at(block: BlockForm, frames: Ints) -> Ints:
@@ -388,28 +402,39 @@ def check_value(arrays: Arrays, value: ValueSchema, nstep: int) -> None:
         raise SchemaError(f"{ROOT}/meta/{value.name}: meta_dtype is {stated!r}, {value.tag.name} is declared")
 
 
-def read_steps(arrays: Arrays, nstep: int) -> np.ndarray:
-    """i64[nstep]."""
+def computed_steps(arrays: Arrays, nstep: int, start: int, stop: int) -> np.ndarray | None:
+    """The steps of the frames [start, stop), i64, by the progression; None when they are stored."""
     found = progression(arrays.standing.attributes, "step_progression", nstep) if nstep else (0, 0)
-    if found is not None:
-        start, stride = found
-        if nstep > 1 and (stride < 1 or start + (nstep - 1) * stride >= 2**63):
-            raise CorruptData(f"{ROOT}: step_progression {found} does not ascend within 64 bits over {nstep} frames")
-        return start + np.arange(nstep, dtype=np.int64) * stride
+    if found is None:
+        return None
+    first, stride = found
+    if nstep > 1 and (stride < 1 or first + (nstep - 1) * stride >= 2**63):
+        raise CorruptData(f"{ROOT}: step_progression {found} does not ascend within 64 bits over {nstep} frames")
+    return first + np.arange(start, stop, dtype=np.int64) * stride
+
+
+def read_steps(arrays: Arrays, nstep: int) -> np.ndarray:
+    """The stored steps, i64[nstep]."""
     steps = arrays.source("step").read(0, nstep)
     if (steps[1:] <= steps[:-1]).any():
         raise CorruptData(f"{ROOT}/step: the steps do not ascend")
     return steps
 
 
-def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:
-    """f64[nstep]; None when no times were given."""
+def computed_times(arrays: Arrays, nstep: int, start: int, stop: int) -> np.ndarray | None:
+    """The times of the frames [start, stop), f64, by the progression; None when there is none."""
     found = progression(arrays.standing.attributes, "time_progression", nstep) if nstep else None
-    if found is not None:
-        start, stride = found
-        times = start + np.arange(nstep) * np.float64(stride)
-        times[0] = start  # also -0.0
-        return times
+    if found is None:
+        return None
+    first, stride = found
+    times = first + np.arange(start, stop) * np.float64(stride)
+    if start == 0 < stop:
+        times[0] = first  # also -0.0
+    return times
+
+
+def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:
+    """The stored times, f64[nstep]; None when no times were given."""
     if nstep == 0 or arrays.standing.array("time") is None:
         return None
     return arrays.source("time").read(0, nstep)

@@ -36,21 +36,25 @@ class State:
         nstep = forms.count_frames(self.arrays)
         self.nstep = nstep if limit is None else min(nstep, limit)
         self.blocks = {name: BlockForm(self.arrays, block, self.nstep) for name, block in self.schema.blocks.items()}
-        forms.check_aligned(self.schema, self.blocks, self.nstep)
+        forms.check_aligned(self.schema, self.blocks)
         self.box = BoxForm(self.arrays, self.nstep)
         forms.check_steps(self.arrays, self.nstep)
 
     @cached_property
     def steps(self) -> np.ndarray:
         """i64[nstep], read-only."""
-        steps = forms.read_steps(self.arrays, self.nstep)
+        steps = forms.computed_steps(self.arrays, self.nstep, 0, self.nstep)
+        if steps is None:
+            steps = forms.read_steps(self.arrays, self.nstep)
         steps.flags.writeable = False
         return steps
 
     @cached_property
     def times(self) -> np.ndarray | None:
         """f64[nstep], read-only, or None."""
-        times = forms.read_times(self.arrays, self.nstep)
+        times = forms.computed_times(self.arrays, self.nstep, 0, self.nstep)
+        if times is None:
+            times = forms.read_times(self.arrays, self.nstep)
         if times is not None:
             times.flags.writeable = False
         return times
@@ -106,8 +110,7 @@ class State:
     def frames(self, start: int, stop: int) -> Iterator[Frame]:
         """The frames [start, stop), all of them read before the first is given."""
         n = stop - start
-        steps = self.steps[start:stop].tolist()
-        times = [None] * n if self.times is None else self.times[start:stop].tolist()
+        steps, times = self._steps(start, stop).tolist(), self._times(start, stop)
         cells = self._cells(start, stop)
         blocks = [(name, _updates(form, start, stop)) for name, form in self.blocks.items()]
         values = [(name, self._python_values(name, start, stop)) for name in self.schema.values]
@@ -120,6 +123,17 @@ class State:
             return Frame._made(present, steps[i], times[i], cells[i], given, start + i)
 
         return map(make, range(n))
+
+    def _steps(self, start: int, stop: int) -> np.ndarray:
+        """The steps of some frames, without those of all the others where they are not stored."""
+        steps = forms.computed_steps(self.arrays, self.nstep, start, stop)
+        return self.steps[start:stop] if steps is None else steps
+
+    def _times(self, start: int, stop: int) -> list[Any]:
+        times = forms.computed_times(self.arrays, self.nstep, start, stop)
+        if times is None and self.times is not None:
+            times = self.times[start:stop]
+        return [None] * (stop - start) if times is None else times.tolist()
 
     def _check_targets(self, blocks: dict[str, list[Block | None]], start: int) -> None:
         """Refuse a row reference that names no row of its target in the same frame."""

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 
 from mrec.errors import MrecError
-from mrec.verify.chunks import Fault, ShardFile, decode, element_type, exactly, in_order, tail_bytes, undo
+from mrec.verify.chunks import (
+    ALLOWED,
+    Fault,
+    ShardFile,
+    decode,
+    element_type,
+    exactly,
+    in_order,
+    justify,
+    tail_bytes,
+    undo,
+)
 from mrec.verify.files import Files, Value
 from mrec.verify.report import Log
 from mrec.zarr.metadata import ArrayMeta
@@ -49,6 +60,8 @@ class _Place:
 class Stored:
     """The first `rows` rows of an array; whatever is wrong with a chunk of them is logged.
 
+    Of more rows than its files can hold there are none: to go through them would take for ever.
+
     tail: shard, chunk, offset, nbytes and crc32c of a chunk whose index entry is not believed. frame_of: the frame that
     a row belongs to. faults: the number of chunks found wrong; they read as fill.
     """
@@ -72,6 +85,18 @@ class Stored:
         self._kept: dict[int, np.ndarray] = {}
         self._open: tuple[str, Value | None, ShardFile | None] | None = None
         self._looked_at: set[str] = set()
+        self._check_backed()
+
+    def _check_backed(self) -> None:
+        claimed = self.rows * math.prod(self.meta.shape[1:]) * self.meta.dtype.itemsize
+        if claimed <= ALLOWED:
+            return
+        try:
+            justify(claimed, self._files.stored(self.path))
+        except MrecError as e:
+            severity = self._trust.absence or "warning"  # another program may leave out what is fill
+            self._log.add("backed", self.path, f"{self.rows} rows are claimed; {e}", severity=severity)
+            self.rows, self.faults = 0, 1
 
     def _chunk_extents(self) -> tuple[int, ...]:
         """The shape of what is encoded one by one, in the axes of the array."""

@@ -19,7 +19,13 @@ from mrec.zarr.metadata import ArrayMeta
 
 NOWHERE = 2**64 - 1
 #: Decoded bytes that one stored byte may stand for, beyond a first 64 MiB.
-_RATIO, _ALLOWED = 2048, 64 << 20
+_RATIO, ALLOWED = 2048, 64 << 20
+
+
+def justify(size: int, nbytes: int) -> None:
+    """Refuse to make `size` bytes of elements of what is stored in `nbytes`: no codec does."""
+    if size > ALLOWED + 64 * _RATIO * nbytes:
+        raise CorruptData(f"{nbytes} bytes cannot hold {size}")
 
 
 class Fault(Exception):
@@ -61,7 +67,7 @@ def undo(pipeline: Any, raw: bytes) -> bytes:
     if not pipeline:
         return raw
     serial: list[Any] = [] if pipeline[0][0] == "vlen-utf8" else [("vlen-utf8", {})]
-    return _core.decode([*serial, *pipeline], raw, limit=_ALLOWED + _RATIO * len(raw))
+    return _core.decode([*serial, *pipeline], raw, limit=ALLOWED + _RATIO * len(raw))
 
 
 def _without_checksum(raw: bytes, pipeline: Any) -> tuple[bytes, Any]:
@@ -75,8 +81,7 @@ def _without_checksum(raw: bytes, pipeline: Any) -> tuple[bytes, Any]:
 
 def _elements(meta: ArrayMeta, shape: tuple[int, ...], pipeline: Any, raw: bytes) -> np.ndarray:
     size = math.prod(shape) * meta.dtype.itemsize
-    if size > _ALLOWED + 64 * _RATIO * len(raw):
-        raise CorruptData(f"{len(raw)} bytes cannot hold {size}")
+    justify(size, len(raw))
     data = _core.decode(pipeline, raw, size)
     if meta.data_type == "bool" and np.frombuffer(data, np.uint8).max(initial=0) > 1:
         raise Fault("bool", "an element is neither 0 nor 1")
@@ -84,11 +89,12 @@ def _elements(meta: ArrayMeta, shape: tuple[int, ...], pipeline: Any, raw: bytes
 
 
 def _strings(text: bytes, shape: tuple[int, ...]) -> np.ndarray:
-    found = np.empty(math.prod(shape), object)
-    if len(text) < 4 or int.from_bytes(text[:4], "little") != len(found):
-        raise Fault("string", f"it does not hold {len(found)} strings")
+    count = math.prod(shape)
+    if len(text) < 4 + 4 * count or int.from_bytes(text[:4], "little") != count:
+        raise Fault("string", f"it does not hold {count} strings")
+    found = np.empty(count, object)
     at = 4
-    for i in range(len(found)):
+    for i in range(count):
         start = at + 4
         at = start + int.from_bytes(text[at:start], "little")
         if start > len(text) or at > len(text):
@@ -103,6 +109,7 @@ def _strings(text: bytes, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _nested(meta: ArrayMeta, shard: Shard, shape: tuple[int, ...], raw: bytes) -> np.ndarray:
+    justify(math.prod(shape) * meta.dtype.itemsize, len(raw))
     counts = [n // c for n, c in zip(shape, shard.chunk_shape, strict=True)]
     file = ShardFile(Value(raw), shard, math.prod(counts))
     if not file.whole:

@@ -105,6 +105,18 @@ class Files:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
 
+    def stored(self, key: str) -> int:
+        """The bytes of all files below a directory; as many as can be where the store does not say."""
+        if not isinstance(self._store, (FilesystemStore, ZipStore)):
+            return 1 << 62
+        total = 0
+        for name in self._store.walk(key):
+            try:
+                total += self._store.size(name)
+            except FileNotFoundError:
+                pass  # a writer replaced it
+        return total
+
     def damaged_entries(self) -> list[str]:
         """The entries of a zip file that do not have their CRC-32, by name."""
         return [name for name, entry in self._entries.items() if self._crc32(name) != entry.crc32]

@@ -43,23 +43,23 @@ def section_rows(files: Files, target: str) -> int | None:
 # ---- row references ----------------------------------------------------------------------------------------------
 
 
-def check_references(log: Log, files: Files, schema: Schema, checks: Mapping[str, BlockCheck], nstep: int) -> None:
+def check_references(log: Log, files: Files, schema: Schema, checks: Mapping[str, BlockCheck]) -> None:
     """Declared references at every frame; those by convention where they are given."""
     for name, check in checks.items():
         targets = check.block.targets or {}
         for column, target in targets.items():
             if target in checks or target not in schema.blocks:
-                _check_target(log, files, checks, name, column, target, nstep)
+                _check_target(log, files, checks, name, column, target)
         atoms = checks.get("atoms")
         for column in CONVENTION if atoms is not None else ():
             if column not in targets and column in check.needed:
-                there = atoms.updates.rows_at(nstep)[check.updates.frames]  # type: ignore[union-attr]
+                there = atoms.updates.rows_at(check.updates.frames)  # type: ignore[union-attr]
                 wrong = np.flatnonzero((there >= 0) & (check.needed[column] > there))
                 _tell(log, f"{ROOT}/{name}/{column}", "atoms", check, column, wrong, there, "reference")
 
 
 def _check_target(
-    log: Log, files: Files, checks: Mapping[str, BlockCheck], name: str, column: str, target: str, nstep: int
+    log: Log, files: Files, checks: Mapping[str, BlockCheck], name: str, column: str, target: str
 ) -> None:
     where, check = f"{ROOT}/{name}/{column}", checks[name]
     declared = check.block.columns.get(column)
@@ -72,9 +72,10 @@ def _check_target(
         return
     if column not in check.needed:
         return
-    there = checks[target].updates.rows_at(nstep) if rows is None else np.full(nstep, rows)
     frames = check.updates.frames
-    least = np.minimum.reduceat(there, frames) if len(frames) else there[:0]
+    points = frames if rows is not None else np.union1d(frames, checks[target].updates.frames)
+    there = checks[target].updates.rows_at(points) if rows is None else np.full(len(points), rows)
+    least = np.minimum.reduceat(there, np.searchsorted(points, frames)) if len(frames) else there[:0]
     wrong = np.flatnonzero(check.needed[column] > np.maximum(least, 0))
     _tell(log, where, target, check, column, wrong, least, "targets")
 
@@ -91,7 +92,7 @@ def _tell(
 # ---- alignment ---------------------------------------------------------------------------------------------------
 
 
-def check_aligned(log: Log, schema: Schema, updates: Mapping[str, Updates], nstep: int) -> None:
+def check_aligned(log: Log, schema: Schema, updates: Mapping[str, Updates]) -> None:
     """Blocks that have their rows in common with another at every frame."""
     for name, block in schema.blocks.items():
         if block.aligned_with is None:
@@ -104,10 +105,11 @@ def check_aligned(log: Log, schema: Schema, updates: Mapping[str, Updates], nste
             log.add("aligned", f"{where}/{column}", f"the column is also one of {other.name!r}, its aligned_with")
         if name not in updates or other.name not in updates:
             continue
-        mine, theirs = (updates[b].rows_at(nstep) for b in (name, other.name))
-        for frame in np.flatnonzero((mine >= 0) & (mine != theirs))[:1]:
-            message = f"it has {mine[frame]} rows and {other.name!r}, its aligned_with, {max(theirs[frame], 0)}"
-            log.add("aligned", where, message, frame=int(frame))
+        frames = np.union1d(updates[name].frames, updates[other.name].frames)
+        mine, theirs = (updates[b].rows_at(frames) for b in (name, other.name))
+        for i in np.flatnonzero((mine >= 0) & (mine != theirs))[:1]:
+            message = f"it has {mine[i]} rows and {other.name!r}, its aligned_with, {max(theirs[i], 0)}"
+            log.add("aligned", where, message, frame=int(frames[i]))
 
 
 # ---- system beside trajectory ------------------------------------------------------------------------------------
@@ -130,7 +132,8 @@ def check_beside_system(log: Log, files: Files, checks: Mapping[str, BlockCheck]
                 log.add("system", f"{ROOT}/{name}/{column.name}", f"the column stands also in system/{name}")
             elif stored is not None and meta.shape == (rows,) and (check.updates.counts == rows).all():
                 same = Stored(log, files, f"system/{name}/id", meta, rows, Trust())
-                _check_ids(log, check.updates, stored, same.read(0, rows))
+                if same.rows == rows:
+                    _check_ids(log, check.updates, stored, same.read(0, rows))
 
 
 def _check_ids(log: Log, updates: Updates, stored: Stored, ids: np.ndarray) -> None:

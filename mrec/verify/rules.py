@@ -27,6 +27,7 @@ RULES: dict[str, str] = {
     "canonical": "a canonical column or value has its one type",
     "sharding": "every array of a trajectory is sharded",
     "fill": "the fill value is that of the type",
+    "backed": "the files of an array can hold the rows that are claimed; what is more is not gone through",
     "missing-array": "what has rows has its array",
     "length": "an array has at least the rows that are claimed; mrec leaves no more when it closes",
     # trajectory

@@ -85,7 +85,7 @@ class Sections:
         """All of an array; None when a chunk of it is wrong."""
         rows = meta.shape[0] if meta.shape else 1
         stored = Stored(self.log, self.files, path, meta, rows, Trust())
-        values = stored.read(0, rows)
+        values = stored.read(0, stored.rows)
         return None if stored.faults else values
 
     # ---- frames --------------------------------------------------------------------------------------------------

@@ -56,8 +56,8 @@ def check_trajectory(log: Log, files: Files, token: Token) -> None:
         _check_value(log, value, stored)
     for check in checks.values():
         check.run()
-    check_references(log, files, schema, checks, nstep)
-    check_aligned(log, schema, updates, nstep)
+    check_references(log, files, schema, checks)
+    check_aligned(log, schema, updates)
     check_beside_system(log, files, checks)
 
 

@@ -38,11 +38,11 @@ class Updates:
         update = int(np.searchsorted(self.offset, row, side="right")) - 1
         return int(self.frames[update]) if 0 <= update < len(self.frames) else None
 
-    def rows_at(self, nstep: int) -> Ints:
-        """i64[nstep]: the rows that each frame sees, -1 where the block is absent."""
+    def rows_at(self, frames: Ints) -> Ints:
+        """i64: the rows that each of the frames sees, -1 where the block is absent."""
         if len(self.frames) == 0:
-            return np.full(nstep, -1, np.int64)
-        update = np.searchsorted(self.frames, np.arange(nstep), side="right") - 1
+            return np.full(len(frames), -1, np.int64)
+        update = np.searchsorted(self.frames, frames, side="right") - 1
         return np.where(update >= 0, self.counts[np.maximum(update, 0)], -1)
 
 
@@ -81,6 +81,11 @@ def _regular(tree: Tree, block: BlockSchema, attributes: dict[str, object], nste
         lengths[column] = meta.shape[0]
     _check_lengths(tree, block.name, lengths)
     n = min(min(lengths.values()) // uniform, nstep)
+    columns = [
+        tree.array(f"{block.name}/{c.name}", c.dtype.name, c.trailing, n * uniform) for c in block.columns.values()
+    ]
+    if min((stored.rows for stored in columns if stored is not None), default=0) < n * uniform:
+        return None  # so many that no file holds them
     return Updates(np.arange(n), np.arange(n + 1) * uniform)
 
 
@@ -123,7 +128,7 @@ def read_index(tree: Tree, path: str, nstep: int) -> Ints | None:
     # An array that stands longer than it is has the entries of later frames, or fill, behind its own.
     most = min(meta.shape[0], nstep) if not tree.is_exact(path) else meta.shape[0]
     stored = tree.array(path, "u64", (), most)
-    if stored is None:
+    if stored is None or stored.rows < most:
         return None
     index = stored.read(0, most)
     if stored.faults:

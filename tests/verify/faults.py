@@ -94,6 +94,11 @@ def a_shard_that_is_gone(path: Path) -> None:
     (path / T / "atoms/y/c/1").unlink()
 
 
+@fault("backed", "regular", f"{T}/bonds/step_index", severity="warning")
+def updates_that_no_file_holds(path: Path) -> None:
+    edit.shape(path / T / "bonds/step_index", 2**40)
+
+
 @fault("missing-chunk", "regular", f"{T}/atoms/y", shard="c/1", chunk=0, frame=6)
 def a_chunk_that_is_gone(path: Path) -> None:
     Shard(path / T / "atoms/y", 1).set_entry(0, NOWHERE, NOWHERE)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Documents that claim more than any memory holds: refused where the files contradict them, read where they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mrec
+from mrec.errors import CorruptData
+from tests.flips import stores
+from tests.verify import edit
+
+MANY = 2**40
+
+
+def test_updates_that_no_file_holds(tmp_path: Path) -> None:
+    path = tmp_path / "a.mrec"
+    stores.ragged(path)
+    edit.attributes(path / "trajectory", nstep=MANY)
+    edit.shape(path / "trajectory/atoms/step_index", MANY)
+    with mrec.open(path) as record, pytest.raises(CorruptData, match="atoms/step_index: .* do not ascend"):
+        len(record.trajectory)
+    assert any(finding.rule == "backed" for finding in mrec.verify(path).findings)
+
+
+def test_frames_that_need_no_file(tmp_path: Path) -> None:
+    """One update, and progressions: each frame is computed, and so is the first and the last of very many."""
+    path = tmp_path / "a.mrec"
+    schema = mrec.Schema().block("atoms", rows=2).column("x", "f64").block("more", rows=2).column("y", "f64")
+    with mrec.TrajectoryWriter(path, schema, durable=False) as writer:
+        writer.append(5, time=-0.0, atoms={"x": [1.0, 2.0]}, more={"y": [3.0, 4.0]})
+        for i in range(1, 3):
+            writer.append(5 + 3 * i, time=0.5 * i)
+    edit.attributes(path / "trajectory", nstep=MANY)
+    edit.schema(path, lambda schema: schema["blocks"]["more"].update(aligned_with="atoms"))
+    with mrec.open(path) as record:
+        trajectory = record.trajectory
+        assert len(trajectory) == MANY
+        for i, time in ((0, -0.0), (1, 0.5), (MANY - 1, 0.5 * (MANY - 1))):
+            frame = trajectory[i]
+            assert (frame.step, frame.time, np.signbit(frame.time)) == (5 + 3 * i, time, np.signbit(time))
+            assert frame["atoms"]["x"].tolist() == [1.0, 2.0] and frame["more"]["y"].tolist() == [3.0, 4.0]
+    assert mrec.verify(path).frames == MANY
+
+
+def test_aligned_blocks_that_part(tmp_path: Path) -> None:
+    path = tmp_path / "a.mrec"
+    schema = mrec.Schema().block("atoms", rows=2).column("x", "f64").block("more", rows=2).column("y", "f64")
+    with mrec.TrajectoryWriter(path, schema, durable=False) as writer:
+        for n in (2, 2, 3):
+            writer.append(writer.nframes, atoms={"x": np.arange(n) + 1.0 * n}, more={"y": np.arange(2) + 1.0 * n})
+    edit.schema(path, lambda schema: schema["blocks"]["more"].update(aligned_with="atoms"))
+    with mrec.open(path) as record, pytest.raises(CorruptData, match="more: frame 2 has not the rows of 'atoms'"):
+        len(record.trajectory)
+    assert [(f.rule, f.frame) for f in mrec.verify(path).findings if f.rule == "aligned"] == [("aligned", 2)]
