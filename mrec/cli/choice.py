@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The options that choose frames, the same in every command, and opening what they choose from."""
+"""The options that several commands have, the same in each, and opening what they choose from."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def add_frames(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start", type=int, metavar="FRAME", help="first frame, counted from 0; -1 is the last one")
     parser.add_argument("--stop", type=int, metavar="FRAME", help="first frame not taken")
     parser.add_argument("--stride", type=positive, metavar="N", help="take every N-th frame")
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Declare --overwrite."""
+    parser.add_argument("--overwrite", action="store_true", help="replace what is at OUT")
 
 
 def positive(text: str) -> int:

@@ -7,8 +7,7 @@ import argparse
 from importlib import import_module
 from typing import Any
 
-from mrec.cli.choice import add_frames, is_record, positive
-from mrec.cli.output import add_overwrite
+from mrec.cli.choice import add_frames, add_overwrite, is_record, positive
 from mrec.errors import InvalidValue, MrecError
 
 _DESCRIPTION = """Convert a trajectory that MDAnalysis reads into a record; a record into XTC, TRR, DCD, NCDF, H5MD, XYZ

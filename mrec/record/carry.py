@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from mrec.trajectory.schema import Schema
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
-from mrec.zarr.store import FilesystemStore, Store, open_store
+from mrec.zarr.store import FilesystemStore, Store
 from mrec.zarr.write import sync_directories
 
 _FORMAT = {
@@ -19,23 +19,33 @@ _FORMAT = {
 _BOX = ("step_index", "vectors", "origin", "boundary")
 
 
-def carry(source: str, target: str, schema: Schema, kept: Schema) -> None:
-    """Copy into a closed record what its trajectory does not replace. schema, kept: of the source, of the target."""
-    store = open_store(source)
-    for key in store.walk():
-        if not key.startswith("trajectory/") and not _temporary(key):
-            _copy(store, key, target)
+def carry(store: Store, target: str, schema: Schema, kept: Schema, leave: Collection[str] = ()) -> None:
+    """Copy into a closed record what its trajectory does not replace, without the files whose keys are in `leave`.
+
+    schema, kept: of the source, of the target.
+    """
+    carry_beside(store, target, leave)
     nodes = {f"trajectory/{path}".rstrip("/"): kind for path, kind in _nodes(schema)}
     dropped = tuple(f"trajectory/{name}" for name in schema.blocks if name not in kept.blocks)
     for key in store.walk("trajectory"):
         group = _group_of(key, nodes)
-        if group is not None and not _temporary(key) and group.removesuffix("/_validity") not in dropped:
-            _copy(store, key, target)
-            if not os.path.exists(os.path.join(target, group, "zarr.json")):
-                _copy(store, f"{group}/zarr.json", target)
+        if group is None or key in leave or is_leftover(key) or group.removesuffix("/_validity") in dropped:
+            continue
+        _copy(store, key, target)
+        own = f"{group}/zarr.json"
+        if own not in leave and store.exists(own) and not os.path.exists(os.path.join(target, own)):
+            _copy(store, own, target)
     for path in nodes:
-        _carry_attributes(store, FilesystemStore(target), f"{path}/zarr.json")
+        if f"{path}/zarr.json" not in leave:
+            _carry_attributes(store, FilesystemStore(target), f"{path}/zarr.json")
     sync_directories(target)
+
+
+def carry_beside(store: Store, target: str, leave: Collection[str] = ()) -> None:
+    """Copy everything but the trajectory into a record, without the files whose keys are in `leave`."""
+    for key in store.walk():
+        if not key.startswith("trajectory/") and key not in leave and not is_leftover(key):
+            _copy(store, key, target)
 
 
 def _nodes(schema: Schema) -> Iterator[tuple[str, str]]:
@@ -59,7 +69,7 @@ def _group_of(key: str, nodes: dict[str, str]) -> str | None:
     return parent if nodes[parent] == "group" else None
 
 
-def _temporary(key: str) -> bool:
+def is_leftover(key: str) -> bool:
     """A file, or a file in a directory, that a writer had not finished or not removed."""
     return any(part == ".durable" or (part[:1] == "." and part.endswith((".tmp", ".old"))) for part in key.split("/"))
 
