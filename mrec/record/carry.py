@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Collection, Iterator
 
+from mrec.errors import MrecError
 from mrec.trajectory.schema import Schema
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
 from mrec.zarr.store import FilesystemStore, Store
@@ -25,20 +26,28 @@ def carry(store: Store, target: str, schema: Schema, kept: Schema, leave: Collec
     schema, kept: of the source, of the target.
     """
     carry_beside(store, target, leave)
-    nodes = {f"trajectory/{path}".rstrip("/"): kind for path, kind in _nodes(schema)}
     dropped = tuple(f"trajectory/{name}" for name in schema.blocks if name not in kept.blocks)
-    for key in store.walk("trajectory"):
-        group = _group_of(key, nodes)
-        if group is None or key in leave or is_leftover(key) or group.removesuffix("/_validity") in dropped:
+    for key, group in extras(store, schema):
+        if key in leave or group.removesuffix("/_validity") in dropped:
             continue
         _copy(store, key, target)
         own = f"{group}/zarr.json"
         if own not in leave and store.exists(own) and not os.path.exists(os.path.join(target, own)):
             _copy(store, own, target)
-    for path in nodes:
-        if f"{path}/zarr.json" not in leave:
-            _carry_attributes(store, FilesystemStore(target), f"{path}/zarr.json")
+    for path, _ in _nodes(schema):
+        key = f"trajectory/{path}".rstrip("/") + "/zarr.json"
+        if key not in leave:
+            _carry_attributes(store, FilesystemStore(target), key)
     sync_directories(target)
+
+
+def extras(store: Store, schema: Schema) -> Iterator[tuple[str, str]]:
+    """The files below `trajectory/` that are not of the format, each with the group of the format it lies in."""
+    nodes = {f"trajectory/{path}".rstrip("/"): kind for path, kind in _nodes(schema)}
+    for key in store.walk("trajectory"):
+        group = _group_of(key, nodes)
+        if group is not None and not is_leftover(key):
+            yield key, group
 
 
 def carry_beside(store: Store, target: str, leave: Collection[str] = ()) -> None:
@@ -90,7 +99,10 @@ def _carry_attributes(source: Store, target: Store, key: str) -> None:
     old, new = source.get(key), target.get(key)
     if old is None or new is None:
         return
-    found = parse_node(old, source.path(key)).attributes
+    try:
+        found = parse_node(old, source.path(key)).attributes
+    except MrecError:
+        return  # of a record that was not closed, documents on disk need not be those in force
     extra = {name: value for name, value in found.items() if name not in _FORMAT}
     if extra:
         node: GroupMeta | ArrayMeta = parse_node(new, target.path(key))

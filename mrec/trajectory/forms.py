@@ -251,11 +251,11 @@ class BoxForm:
         self.step_index = np.empty(0, np.int64)
         group = self.arrays.standing.group("box")
         attributes = group.attributes if group else {}
-        self.defined = _cell_defined(attributes)
+        self.defined = cell_defined(attributes)
         if self._changes("vectors" in attributes):
             self._check_changing()
         elif "vectors" in attributes and self.nstep > 0:
-            self.fixed = _fixed_cell(attributes, self.defined)
+            self.fixed = fixed_cell(attributes, self.defined)
 
     def _changes(self, has_attribute: bool) -> bool:
         """Whether the arrays hold; beside attributes a lone `vectors` is what a crash left."""
@@ -303,7 +303,8 @@ class BoxForm:
         return [Box(vectors=v, origin=o, periodic=p) for v, o, p in zip(vectors, origins, periodic, strict=True)]
 
 
-def _cell_defined(attributes: dict[str, Any]) -> bool:
+def cell_defined(attributes: dict[str, Any]) -> bool:
+    """Whether the cells of a trajectory are cells at all. CorruptData."""
     defined = attributes.get("cell_defined", True)
     if not isinstance(defined, bool):
         raise CorruptData(f"{ROOT}/box: cell_defined is {defined!r}")
@@ -315,7 +316,8 @@ def _refuse_periodic(periodic: np.ndarray) -> None:
         raise CorruptData(f"{ROOT}/box: an undefined cell has a periodic axis")
 
 
-def _fixed_cell(attributes: dict[str, Any], defined: bool) -> Box:
+def fixed_cell(attributes: dict[str, Any], defined: bool) -> Box:
+    """The cell that the attributes of `box/` hold. CorruptData."""
     rows = attributes["vectors"]
     if not isinstance(rows, list) or len(rows) != 3:
         raise CorruptData(f"{ROOT}/box: vectors is {rows!r}")
@@ -392,10 +394,7 @@ def read_steps(arrays: Arrays, nstep: int) -> np.ndarray:
     """i64[nstep]."""
     found = progression(arrays.standing.attributes, "step_progression", nstep) if nstep else (0, 0)
     if found is not None:
-        start, stride = found
-        if nstep > 1 and (stride < 1 or start + (nstep - 1) * stride >= 2**63):
-            raise CorruptData(f"{ROOT}: step_progression {found} does not ascend within 64 bits over {nstep} frames")
-        return start + np.arange(nstep, dtype=np.int64) * stride
+        return progressing_steps(found, nstep)
     steps = arrays.source("step").read(0, nstep)
     if (steps[1:] <= steps[:-1]).any():
         raise CorruptData(f"{ROOT}/step: the steps do not ascend")
@@ -406,13 +405,26 @@ def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:
     """f64[nstep]; None when no times were given."""
     found = progression(arrays.standing.attributes, "time_progression", nstep) if nstep else None
     if found is not None:
-        start, stride = found
-        times = start + np.arange(nstep) * np.float64(stride)
-        times[0] = start  # also -0.0
-        return times
+        return progressing_times(found, nstep)
     if nstep == 0 or arrays.standing.array("time") is None:
         return None
     return arrays.source("time").read(0, nstep)
+
+
+def progressing_steps(found: tuple[int, int], nstep: int) -> np.ndarray:
+    """i64[nstep] by start and stride. CorruptData when they do not ascend."""
+    start, stride = found
+    if nstep > 1 and (stride < 1 or start + (nstep - 1) * stride >= 2**63):
+        raise CorruptData(f"{ROOT}: step_progression {found} does not ascend within 64 bits over {nstep} frames")
+    return start + np.arange(nstep, dtype=np.int64) * stride
+
+
+def progressing_times(found: tuple[float, float], nstep: int) -> np.ndarray:
+    """f64[nstep] by start and stride."""
+    start, stride = found
+    times = start + np.arange(nstep) * np.float64(stride)
+    times[0] = start  # also -0.0
+    return times
 
 
 def progression(attributes: dict[str, Any], key: str, nstep: int) -> tuple[Any, Any] | None:
