@@ -31,6 +31,11 @@ def positive(text: str) -> int:
     return number
 
 
+def names(text: str) -> list[str]:
+    """Names separated by commas, as an option takes them."""
+    return [name for name in text.split(",") if name]
+
+
 def frames(arguments: argparse.Namespace) -> slice:
     """What --start, --stop and --stride say."""
     return slice(arguments.start, arguments.stop, arguments.stride)
@@ -47,6 +52,13 @@ def chosen(path: str, trajectory: Any, which: slice) -> Any:
 def is_record(path: str) -> bool:
     """Whether a path names a record, whatever is there."""
     return path.rstrip("/").endswith((".mrec", ".mrec.zip")) or os.path.isfile(os.path.join(path, "zarr.json"))
+
+
+def one_line(error: Exception) -> str:
+    """An error as it is printed."""
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def note(text: str) -> None:
