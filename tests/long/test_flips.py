@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.repair.flips import Flips
 
-FLIPS = 3000
+FLIPS = 2000
 
 
 def test_what_is_kept_is_exact(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import mrec
+from mrec.errors import NotARecord
 from tests.cli.inside import make
 from tests.golden import ROOT as GOLDEN
 from tests.repair.check import Frames, check_frames, contents, frames
@@ -42,16 +43,25 @@ class Flips:
         shutil.copytree(path, damaged) if path.is_dir() else shutil.copy(path, damaged)
         where = self._flip(damaged)
         before = contents(damaged)
-        report = mrec.repair(damaged, out)
+        ok = self._repair(damaged, out, original, where)
         assert contents(damaged) == before, where
+        shutil.rmtree(self.folder / "damaged")
+        (self.folder / "damaged").mkdir()
+        return not ok
+
+    def _repair(self, damaged: Path, out: Path, original: Frames, where: str) -> bool:
+        try:
+            report = mrec.repair(damaged, out)
+        except NotARecord as e:  # of a packed record with nothing but a trajectory, the marker
+            assert damaged.is_file(), where
+            assert "trajectory/zarr.json: the CRC-32" in str(e), where
+            return False
         try:
             check_frames(report, original, frames(out))
             assert mrec.verify(out).findings == []
         except AssertionError as e:
             raise AssertionError(f"{where}: {report.lines()}") from e
-        shutil.rmtree(self.folder / "damaged")
-        (self.folder / "damaged").mkdir()
-        return not report.ok
+        return report.ok
 
     def _flip(self, damaged: Path) -> str:
         files = [damaged] if damaged.is_file() else [file for file in sorted(damaged.rglob("c/**/*")) if file.is_file()]
