@@ -77,7 +77,7 @@ def repair(
     >>> report.ok, report.kept, report.losses
     (True, 10, [])
     """
-    source, output = os.path.abspath(os.fspath(path)), os.path.abspath(os.fspath(out))
+    source, output = os.path.abspath(os.fsdecode(path)), os.path.abspath(os.fsdecode(out))
     _check_places(source, output)
     report = Report(source, output)
     with _held(source), new_record(output, False) as made:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flipped bits; tests/long/test_flips.py flips more of them."""
+"""Flipped bits; tests/long/test_repair.py flips more of them."""
 
 from __future__ import annotations
 

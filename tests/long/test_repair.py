@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`make test-long-flips`: what `mrec.repair` keeps of a record with a flipped bit is exact."""
+"""`make test-long-repair`: what `mrec.repair` keeps of a record with a flipped bit is exact."""
 
 from __future__ import annotations
 
