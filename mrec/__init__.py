@@ -9,6 +9,7 @@ from mrec.errors import MrecError
 from mrec.frame import Block, Frame
 from mrec.pack import pack, unpack
 from mrec.record import Record, open
+from mrec.repair import repair
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.writer import TrajectoryWriter
 from mrec.verify import verify
@@ -25,6 +26,7 @@ __all__ = [
     "get_include",
     "open",
     "pack",
+    "repair",
     "unpack",
     "verify",
 ]

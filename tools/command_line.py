@@ -14,10 +14,10 @@ PAGE = Path(__file__).parent.parent / "docs" / "command-line.md"
 HEAD = """# The command line
 
 Each command answers `--help` with what stands here. It ends with 0; with 1 after an error, which is one line on stderr;
-with 2 when it was called wrongly. What a command makes appears under its name when it is whole, or not at all, and
-replaces nothing without `--overwrite` (`pack` alone renews its file). Work of over a second shows its progress on a
-terminal (with tqdm). Reading and writing the formats of other programs, and `--select`, need MDAnalysis
-(`pip install 'mrec[convert]'`); pictures need matplotlib (`pip install 'mrec[plot]'`).
+with 2 when it was called wrongly (`verify` and `repair` say more by it). What a command makes appears under its name
+when it is whole, or not at all, and replaces nothing without `--overwrite` (`pack` alone renews its file). Work of over
+a second shows its progress on a terminal (with tqdm). Reading and writing the formats of other programs, and
+`--select`, need MDAnalysis (`pip install 'mrec[convert]'`); pictures need matplotlib (`pip install 'mrec[plot]'`).
 
 """
 
@@ -36,6 +36,7 @@ mrec convert run.mrec run.trr --start -5""",
 mrec export run.mrec calphas.extxyz --select "name CA" --stride 25""",
     "cat": "mrec cat early.mrec late.mrec whole.mrec --overlap last",
     "plot": "mrec plot energies.mrec pe temp -o energies.png",
+    "repair": "mrec repair run.mrec sound.mrec",
     "watch": "mrec watch run.mrec",
 }
 

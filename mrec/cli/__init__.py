@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mrec.cli import cat, convert, export, head, info, ls, pack, plot, unpack, verify, watch
+from mrec.cli import cat, convert, export, head, info, ls, pack, plot, repair, unpack, verify, watch
+from mrec.cli.choice import one_line
 from mrec.cli.help import Commands, Help
 from mrec.errors import MrecError
 
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has seen enough
     except (MrecError, OSError) as e:
-        print(f"mrec: error: {_one_line(e)}", file=sys.stderr)
+        print(f"mrec: error: {one_line(e)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -40,15 +41,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line, all of it."""
     made = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.", formatter_class=Help)
     commands = Commands(made.add_subparsers(title="commands", required=True, metavar="COMMAND"))
-    for module in (info, ls, head, convert, export, cat, plot, pack, unpack, verify, watch):
+    for module in (info, ls, head, convert, export, cat, plot, pack, unpack, verify, repair, watch):
         module.add_parser(commands)
     return made
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:

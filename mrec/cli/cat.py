@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from mrec.cli.carry import carry
-from mrec.cli.choice import note
-from mrec.cli.output import add_overwrite, new_record
+from mrec.cli.choice import add_overwrite, note
 from mrec.cli.progress import progress
 from mrec.cli.rewrite import Plan, largest_rows, stored, write
 from mrec.cli.sizes import disk_usage, human
 from mrec.errors import MrecError
 from mrec.frame import Frame
+from mrec.record.carry import carry
+from mrec.record.output import new_record
+from mrec.zarr.store import open_store
 
 _DESCRIPTION = "Join the frames of records that declare the same, in the order given, into a new one."
 _EPILOG = """Steps have to increase from each record to the next. What is beside the trajectory comes from the first
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         compression, per_chunk = stored(records[0])
         plan = Plan(schema, compression=compression, frames_per_chunk=per_chunk)
         write(made, plan, progress(_frames(views), taken, "frames"))
-        carry(records[0].path, made, schema, schema)
+        carry(open_store(records[0].path), made, schema, schema)
     for path, trajectory, view in zip(arguments.inputs, trajectories, views, strict=True):
         if len(view) < len(trajectory):
             notes.append(f"{path}: {len(trajectory) - len(view)} frames overlap and were left out")

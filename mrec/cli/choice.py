@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The options that choose frames, the same in every command, and opening what they choose from."""
+"""The options that several commands have, the same in each, and opening what they choose from."""
 
 from __future__ import annotations
 
@@ -18,12 +18,22 @@ def add_frames(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stride", type=positive, metavar="N", help="take every N-th frame")
 
 
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Declare --overwrite."""
+    parser.add_argument("--overwrite", action="store_true", help="replace what is at OUT")
+
+
 def positive(text: str) -> int:
     """A whole number of at least 1, as an option takes it."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("it is at least 1")
     return number
+
+
+def names(text: str) -> list[str]:
+    """Names separated by commas, as an option takes them."""
+    return [name for name in text.split(",") if name]
 
 
 def frames(arguments: argparse.Namespace) -> slice:
@@ -42,6 +52,13 @@ def chosen(path: str, trajectory: Any, which: slice) -> Any:
 def is_record(path: str) -> bool:
     """Whether a path names a record, whatever is there."""
     return path.rstrip("/").endswith((".mrec", ".mrec.zip")) or os.path.isfile(os.path.join(path, "zarr.json"))
+
+
+def one_line(error: Exception) -> str:
+    """An error as it is printed."""
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def note(text: str) -> None:

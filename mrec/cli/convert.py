@@ -7,8 +7,7 @@ import argparse
 from importlib import import_module
 from typing import Any
 
-from mrec.cli.choice import add_frames, is_record, positive
-from mrec.cli.output import add_overwrite
+from mrec.cli.choice import add_frames, add_overwrite, is_record, names, positive
 from mrec.errors import InvalidValue, MrecError
 
 _DESCRIPTION = """Convert a trajectory that MDAnalysis reads into a record; a record into XTC, TRR, DCD, NCDF, H5MD, XYZ
@@ -48,10 +47,10 @@ def add_parser(commands: Any) -> None:
 
 def _add_rewriting(group: Any) -> None:
     group.add_argument(
-        "--keep", action="extend", type=_names, default=[], metavar="NAMES",
+        "--keep", action="extend", type=names, default=[], metavar="NAMES",
         help="keep only these, separated by commas: BLOCK, BLOCK/COLUMN, or a per-step value",
     )  # fmt: skip
-    group.add_argument("--drop", action="extend", type=_names, default=[], metavar="NAMES", help="leave these out")
+    group.add_argument("--drop", action="extend", type=names, default=[], metavar="NAMES", help="leave these out")
     group.add_argument(
         "--rows", action="append", default=[], metavar="BLOCK=START:STOP[:STRIDE]", help="take these rows of a block"
     )
@@ -59,10 +58,6 @@ def _add_rewriting(group: Any) -> None:
     group.add_argument(
         "--compression", metavar="C", help="of float columns: none, gzip:N, zstd:N or shuffle+zstd:N with a level N"
     )
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
 
 
 def run(arguments: argparse.Namespace) -> None:

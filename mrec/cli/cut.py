@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mrec.cli.carry import replace_document
 from mrec.errors import CorruptData, MrecError
+from mrec.record.carry import replace_document
 from mrec.zarr.array import Array
 from mrec.zarr.group import Group
 from mrec.zarr.metadata import GroupMeta

@@ -7,11 +7,11 @@ import argparse
 import os
 from typing import Any
 
-from mrec.cli.choice import add_frames, chosen, frames, note
-from mrec.cli.output import add_overwrite, new_file
+from mrec.cli.choice import add_frames, add_overwrite, chosen, frames, note
 from mrec.cli.progress import progress
 from mrec.cli.sizes import human
 from mrec.errors import MrecError
+from mrec.record.output import new_file
 
 _DESCRIPTION = "Write frames as text: extended XYZ (.extxyz) or PDB (.pdb)."
 _EPILOG = """Extended XYZ takes every column of the atoms, the cell, step, time and per-step values, with all digits.

@@ -12,6 +12,7 @@ from typing import Any
 
 from mrec.cli.sizes import human
 from mrec.errors import NotARecord, RecordNotFound
+from mrec.trajectory.storage import codec_names
 from mrec.zarr.array import Array
 from mrec.zarr.group import Group
 from mrec.zarr.store import open_store
@@ -80,17 +81,6 @@ def _array(array: Array, size: int, files: int) -> Node:
         codecs = outer["configuration"]["codecs"]
     shape = list(array.shape)
     return Node(array.path, "array", size, files, meta.data_type, shape, list(chunks), shards, codec_names(codecs))
-
-
-def codec_names(codecs: list[Any]) -> str:
-    """The compressors of a pipeline as the options name them: "shuffle+zstd:3", "gzip:1", "none"."""
-    names = []
-    for codec in codecs:
-        name, configuration = (codec, {}) if isinstance(codec, str) else (codec["name"], codec.get("configuration", {}))
-        if name not in ("bytes", "crc32c", "vlen-utf8"):
-            level = f":{configuration['level']}" if "level" in configuration else ""
-            names.append(name.removeprefix("numcodecs.") + level)
-    return "+".join(names) or "none"
 
 
 def _tree(path: str, nodes: list[Node]) -> Iterator[str]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mrec.cli.choice import add_frames, chosen, frames
-from mrec.cli.output import add_overwrite, new_file
+from mrec.cli.choice import add_frames, add_overwrite, chosen, frames
 from mrec.errors import MrecError, SchemaError
+from mrec.record.output import new_file
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from itertools import chain
 import numpy as np
 
 from mrec.cli.choice import frames, note
-from mrec.cli.output import new_record
 from mrec.cli.progress import progress
 from mrec.cli.sizes import disk_usage, human
 from mrec.errors import MrecError
 from mrec.frame import Frame
 from mrec.interop import mdanalysis
 from mrec.interop.mdanalysis import COLUMNS, Source
+from mrec.record.output import new_record
 from mrec.trajectory.schema import Schema
 
 

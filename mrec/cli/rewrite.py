@@ -11,20 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from mrec.cli.carry import carry
 from mrec.cli.choice import chosen, frames
 from mrec.cli.cut import cut_system
-from mrec.cli.ls import codec_names
-from mrec.cli.output import new_record
 from mrec.cli.progress import progress
 from mrec.cli.sizes import disk_usage, human
 from mrec.errors import InvalidValue, MrecError, UnknownName
 from mrec.frame import Block, Frame
 from mrec.interop.atoms import AtomSource
-from mrec.trajectory.options import compression_option
+from mrec.record.carry import carry
+from mrec.record.output import new_record
 from mrec.trajectory.schema import BlockSchema, Schema
-from mrec.zarr.group import Group
-from mrec.zarr.store import Store, open_store
+from mrec.trajectory.storage import options_of
+from mrec.zarr.store import open_store
 
 _ROWS = re.compile(r"(.+)=(-?\d*):(-?\d*)(?::(\d+))?", re.S)
 
@@ -42,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
         plan.coarsen(arguments.precision)
         _fewer_rows(plan.schema, rows)
         write(made, plan, progress(view, len(view), "frames"))
-        carry(record.path, made, record.trajectory.schema, plan.schema)
+        carry(open_store(record.path), made, record.trajectory.schema, plan.schema)
         cut_system(made, {name: np.arange(_count(record, name))[which] for name, which in rows.items()})
         _check(made)
         taken, before = len(view), disk_usage(record.path)[0]
@@ -203,47 +201,9 @@ def largest_rows(trajectory: Any) -> None:
 
 def stored(record: Any) -> tuple[str | None, int | None]:
     """The compression and frames in a chunk that a record's trajectory has, where the options can say it."""
-    store = open_store(record.path)
-    lossless: list[str] = []
-    rounded: list[str] = []
-    trajectory = record.trajectory
-    for name, block in trajectory.schema.blocks.items():
-        for column in block.columns.values():
-            path = f"trajectory/{name}/{column.name}"
-            if column.dtype.numpy.kind in "fc" and store.exists(f"{path}/zarr.json"):
-                codecs = codec_names(_inner(Group(store)[path].meta)[0])
-                (lossless if column.precision is None else rounded).append(codecs)
-    found = lossless or [text.removeprefix("shuffle+") for text in rounded]
-    compression = None if not found or (not lossless and found[0] == "zstd:3") else found[0]
-    return (compression if _can_say(compression) else None), _per_chunk(store, trajectory)
-
-
-def _can_say(compression: str | None) -> bool:
-    try:
-        compression_option(compression)
-    except InvalidValue:
-        return False
-    return True
-
-
-def _per_chunk(store: Store, trajectory: Any) -> int | None:
-    if len(trajectory.schema.blocks) != 1:
-        return None  # the option is one for all blocks
-    name, block = next(iter(trajectory.schema.blocks.items()))
-    counts = set(trajectory._state.blocks[name].counts().tolist())
-    path = f"trajectory/{name}/{next(iter(block.columns), '')}"
-    if len(counts) != 1 or counts == {0} or not store.exists(f"{path}/zarr.json"):
-        return None
-    frames, left = divmod(_inner(Group(store)[path].meta)[1], counts.pop())
-    return frames if frames and not left else None
-
-
-def _inner(meta: Any) -> tuple[list[Any], int]:
-    """The codecs of a chunk, and its rows."""
-    outer = meta.codecs[-1]
-    if isinstance(outer, dict) and outer.get("name") == "sharding_indexed":
-        return outer["configuration"]["codecs"], int(outer["configuration"]["chunk_shape"][0])
-    return meta.codecs, int(meta.grid[0])
+    state = record.trajectory._state
+    counts = {name: set(form.counts().tolist()) for name, form in state.blocks.items()}
+    return options_of(state.schema, state.standing.array, counts)
 
 
 def _check(path: str) -> None:

@@ -7,11 +7,11 @@ import argparse
 import os
 
 from mrec.cli.choice import chosen, frames, note
-from mrec.cli.output import new_file
 from mrec.cli.progress import progress
 from mrec.cli.sizes import human
 from mrec.interop import mdanalysis_out
 from mrec.interop.atoms import AtomSource
+from mrec.record.output import new_file
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -56,7 +56,7 @@ class Record:
         self._store = _open_store(self.path)
         self._check()
         self._meta = self._document("meta")
-        _check_version(self._meta, self.path)
+        check_version(self._meta, self.path)
 
     def _check(self) -> None:
         raw = self._store.get("zarr.json")
@@ -177,7 +177,8 @@ def _open_store(path: str) -> Store:
         raise NotARecord(f"{path} is a file, neither the directory of a record nor a packed one") from e
 
 
-def _check_version(meta: dict[str, Any], path: str) -> None:
+def check_version(meta: dict[str, Any], path: str) -> None:
+    """UnsupportedVersion when the document `meta` of the record at `path` says so."""
     if "molrec_version" not in meta:
         return
     version = meta["molrec_version"]

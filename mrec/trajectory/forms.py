@@ -265,11 +265,11 @@ class BoxForm:
         self.step_index = np.empty(0, np.int64)
         group = self.arrays.standing.group("box")
         attributes = group.attributes if group else {}
-        self.defined = _cell_defined(attributes)
+        self.defined = cell_defined(attributes)
         if self._changes("vectors" in attributes):
             self._check_changing()
         elif "vectors" in attributes and self.nstep > 0:
-            self.fixed = _fixed_cell(attributes, self.defined)
+            self.fixed = fixed_cell(attributes, self.defined)
 
     def _changes(self, has_attribute: bool) -> bool:
         """Whether the arrays hold; beside attributes a lone `vectors` is what a crash left."""
@@ -317,7 +317,8 @@ class BoxForm:
         return [Box(vectors=v, origin=o, periodic=p) for v, o, p in zip(vectors, origins, periodic, strict=True)]
 
 
-def _cell_defined(attributes: dict[str, Any]) -> bool:
+def cell_defined(attributes: dict[str, Any]) -> bool:
+    """Whether the cells of a trajectory are cells at all. CorruptData."""
     defined = attributes.get("cell_defined", True)
     if not isinstance(defined, bool):
         raise CorruptData(f"{ROOT}/box: cell_defined is {defined!r}")
@@ -329,7 +330,8 @@ def _refuse_periodic(periodic: np.ndarray) -> None:
         raise CorruptData(f"{ROOT}/box: an undefined cell has a periodic axis")
 
 
-def _fixed_cell(attributes: dict[str, Any], defined: bool) -> Box:
+def fixed_cell(attributes: dict[str, Any], defined: bool) -> Box:
+    """The cell that the attributes of `box/` hold. CorruptData."""
     rows = attributes["vectors"]
     if not isinstance(rows, list) or len(rows) != 3:
         raise CorruptData(f"{ROOT}/box: vectors is {rows!r}")
@@ -405,12 +407,7 @@ def check_value(arrays: Arrays, value: ValueSchema, nstep: int) -> None:
 def computed_steps(arrays: Arrays, nstep: int, start: int, stop: int) -> np.ndarray | None:
     """The steps of the frames [start, stop), i64, by the progression; None when they are stored."""
     found = progression(arrays.standing.attributes, "step_progression", nstep) if nstep else (0, 0)
-    if found is None:
-        return None
-    first, stride = found
-    if nstep > 1 and (stride < 1 or first + (nstep - 1) * stride >= 2**63):
-        raise CorruptData(f"{ROOT}: step_progression {found} does not ascend within 64 bits over {nstep} frames")
-    return first + np.arange(start, stop, dtype=np.int64) * stride
+    return None if found is None else progressing_steps(found, nstep, start, stop)
 
 
 def read_steps(arrays: Arrays, nstep: int) -> np.ndarray:
@@ -424,13 +421,7 @@ def read_steps(arrays: Arrays, nstep: int) -> np.ndarray:
 def computed_times(arrays: Arrays, nstep: int, start: int, stop: int) -> np.ndarray | None:
     """The times of the frames [start, stop), f64, by the progression; None when there is none."""
     found = progression(arrays.standing.attributes, "time_progression", nstep) if nstep else None
-    if found is None:
-        return None
-    first, stride = found
-    times = first + np.arange(start, stop) * np.float64(stride)
-    if start == 0 < stop:
-        times[0] = first  # also -0.0
-    return times
+    return None if found is None else progressing_times(found, start, stop)
 
 
 def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:
@@ -438,6 +429,23 @@ def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:
     if nstep == 0 or arrays.standing.array("time") is None:
         return None
     return arrays.source("time").read(0, nstep)
+
+
+def progressing_steps(found: tuple[int, int], nstep: int, start: int, stop: int) -> np.ndarray:
+    """The steps of the frames [start, stop) of nstep, i64, by start and stride. CorruptData when they do not ascend."""
+    first, stride = found
+    if nstep > 1 and (stride < 1 or first + (nstep - 1) * stride >= 2**63):
+        raise CorruptData(f"{ROOT}: step_progression {found} does not ascend within 64 bits over {nstep} frames")
+    return first + np.arange(start, stop, dtype=np.int64) * stride
+
+
+def progressing_times(found: tuple[float, float], start: int, stop: int) -> np.ndarray:
+    """The times of the frames [start, stop), f64, by start and stride."""
+    first, stride = found
+    times = first + np.arange(start, stop) * np.float64(stride)
+    if start == 0 < stop:
+        times[0] = first  # also -0.0
+    return times
 
 
 def progression(attributes: dict[str, Any], key: str, nstep: int) -> tuple[Any, Any] | None:

@@ -63,7 +63,7 @@ class Stored:
     Of more rows than its files can hold there are none: to go through them would take for ever.
 
     tail: shard, chunk, offset, nbytes and crc32c of a chunk whose index entry is not believed. frame_of: the frame that
-    a row belongs to. faults: the number of chunks found wrong; they read as fill.
+    a row belongs to. faults: the number of faults found so far; chunks that are wrong read as fill.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Stored:
         self.path, self.meta, self.rows = path, meta, rows
         self.frame_of: Callable[[int], int | None] = lambda row: None
         self.faults = 0
+        self._lost: set[int] = set()
         self._log, self._files, self._trust, self._tail = log, files, trust, tail
         self._chain, self._shard = meta.chain, meta.chain.shard
         self._extents = self._chunk_extents()
@@ -111,6 +112,11 @@ class Stored:
         """The number of chunks that hold the rows."""
         shape = (self.rows, *self.meta.shape[1:]) if self.meta.shape else ()
         return math.prod(-(-n // c) for n, c in zip(shape, self._extents, strict=True))
+
+    def lost(self) -> list[tuple[int, int]]:
+        """The rows [start, stop) of chunks that were read and do not verify, in order."""
+        step = self._extents[0] if self._extents else 1
+        return [(k * step, min((k + 1) * step, self.rows)) for k in sorted(self._lost) if k * step < self.rows]
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Rows [start, stop); of an array without axes its element, as one row."""
@@ -158,7 +164,7 @@ class Stored:
             except Fault as fault:
                 self._open = None
                 if not self._trust.changing or attempt == _TRIES:
-                    self._tell(fault.rule, str(fault), place)
+                    self._lose(fault.rule, str(fault), place)
                     break
                 time.sleep(0.005 * attempt)
         return np.broadcast_to(np.array(self.meta.fill, element_type(self.meta)), self._extents)
@@ -167,6 +173,11 @@ class Stored:
         if self._shard is None:
             return decode(self.meta, self._chain, self._extents, raw)
         return in_order(decode(self.meta, self._shard.inner, self._shard.chunk_shape, raw), self._chain.order)
+
+    def _lose(self, rule: str, message: str, place: _Place, **how: Any) -> None:
+        """Tell that the rows of a chunk are not to be had."""
+        self._lost.add(place.row // self._extents[0] if self._extents else 0)
+        self._tell(rule, message, place, **how)
 
     def _tell(self, rule: str, message: str, place: _Place, *, of_file: bool = False, severity: str = "error") -> None:
         self.faults += 1
@@ -197,16 +208,18 @@ class Stored:
         file = self._file(place)
         raw = None if file is None else file.read(place.chunk)
         if raw is None and self._trust.absence is not None:
-            self._tell_absent(place, of_file=file is None)
+            self._lose_absent(place, of_file=file is None)
+        elif raw is None and file is not None and not file.whole and not self._trust.changing:
+            raise Fault("missing-chunk", "it is not there, by an index whose checksum does not match")
         return raw
 
-    def _tell_absent(self, place: _Place, of_file: bool) -> None:
+    def _lose_absent(self, place: _Place, of_file: bool) -> None:
         rule = "missing-shard" if of_file else "missing-chunk"
         why = (
             "" if self._trust.absence == "error" else "; it was lost, unless another program wrote here and left it out"
         )
         message = "it is not there, and mrec stores every chunk"
-        self._tell(rule, message + why, place, of_file=of_file, severity=self._trust.absence or "error")
+        self._lose(rule, message + why, place, of_file=of_file, severity=self._trust.absence or "error")
 
     def _file(self, place: _Place) -> ShardFile | None:
         """The shard that a chunk is in; None when there is no file."""
@@ -237,4 +250,5 @@ class Stored:
         rows = place.file * self.meta.grid[0] + along * self._extents[0]
         for one, two in file.overlaps(np.flatnonzero(rows < self.rows)):
             where = _Place(place.key, place.file, two, int(rows[two]))
-            self._tell("overlap", f"its bytes lie over those of chunk {one}", where)
+            self._lose("overlap", f"its bytes lie over those of chunk {one}", where)
+            self._lost.add(int(rows[one]) // self._extents[0])  # either may be the wrong one

@@ -97,8 +97,7 @@ class BlockCheck:
         new = int(offset[first] - offset[before])
         values, valid = values[new:], None if valid is None else valid[new:]
         if column.precision is not None:
-            row = off_grid(values, valid, column.precision)
-            if row is not None:
+            for row in off_grid(values, valid, column.precision)[:1].tolist():
                 row += int(offset[first])
                 message = f"row {row} is no multiple of the grid of its precision {column.precision!r}"
                 self.tree.log.add("precision", stored.path, message, frame=self.updates.frame_of(row))
@@ -145,13 +144,12 @@ def _flat(values: np.ndarray) -> np.ndarray:
     return values.reshape(len(values), math.prod(values.shape[1:]))
 
 
-def off_grid(values: np.ndarray, valid: Mask, precision: float) -> int | None:
-    """The first row with a value that is no multiple of the grid, where it has to be; None when there is none."""
+def off_grid(values: np.ndarray, valid: Mask, precision: float) -> np.ndarray:
+    """The rows with a value that is no multiple of the grid, where it has to be."""
     q = _core.grid(precision)
     flat = _flat(values)
     with np.errstate(all="ignore"):
         held = np.isfinite(flat) & (np.abs(flat) < 2.0**52 * q) & (np.rint(flat / q) * q != flat)
     if valid is not None:
         held &= valid[:, None]
-    wrong = np.flatnonzero(held.any(axis=1))
-    return int(wrong[0]) if len(wrong) else None
+    return np.flatnonzero(held.any(axis=1))

@@ -75,11 +75,11 @@ class EntryValue(Value):
 
 
 class Files:
-    """The files of a record by their keys."""
+    """The files of a record by their keys. entries: those of a zip file, by their names."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
-        self._entries = {entry.name: entry for entry in store.entries()} if isinstance(store, ZipStore) else {}
+        self.entries = {entry.name: entry for entry in store.entries()} if isinstance(store, ZipStore) else {}
 
     def names(self, key: str = "") -> list[str]:
         """The names of the directories below a directory, sorted."""
@@ -95,7 +95,7 @@ class Files:
     def open(self, key: str) -> Value | None:
         """The value of a key, to be read in parts; None when there is none."""
         if isinstance(self._store, ZipStore):
-            entry = self._entries.get(key)
+            entry = self.entries.get(key)
             return None if entry is None else EntryValue(self._store, entry.offset, entry.size)
         if not isinstance(self._store, FilesystemStore):
             data = self._store.get(key)
@@ -119,10 +119,11 @@ class Files:
 
     def damaged_entries(self) -> list[str]:
         """The entries of a zip file that do not have their CRC-32, by name."""
-        return [name for name, entry in self._entries.items() if self._crc32(name) != entry.crc32]
+        return [name for name, entry in self.entries.items() if self.crc32(name) != entry.crc32]
 
-    def _crc32(self, name: str) -> int:
-        value = self.open(name)
+    def crc32(self, name: str) -> int:
+        """The CRC-32 of what stands in an entry."""
+        value = Files.open(self, name)
         assert value is not None
         crc = 0
         for start in range(0, value.size, _STEP):

@@ -147,8 +147,7 @@ class Sections:
         if dtype != "f64" or not number or not 2.0**-1000 <= precision <= 2.0**1000:
             self.log.add("precision", where, f"the precision of a column of {dtype} is {precision!r}")
             return
-        row = off_grid(values, mask, float(precision))
-        if row is not None:
+        for row in off_grid(values, mask, float(precision))[:1]:
             self.log.add("precision", where, f"row {row} is no multiple of the grid of its precision {precision!r}")
 
     def _masks(self, path: str, columns: dict[str, ArrayMeta], count: int) -> dict[str, np.ndarray]:

@@ -55,6 +55,19 @@ def find_state(log: Log, files: Files, token: Token) -> State | None:
         written = marker.get("nstep", 0) == marker.get("mrec_nstep")
         complete = durable is not None and durable["complete"] and written
         return State(marker, files.get, closed=token[0] is None, complete=complete)
+    return _durable_state(log, durable)
+
+
+def durable_state(log: Log, raw: bytes) -> State | None:
+    """The state of a durable file; None when it is damaged, which includes that it contradicts itself."""
+    durable = _durable(log, raw)
+    found = None if durable is None else _durable_state(log, durable)
+    if found is None or durable is None or found.attributes.get("nstep", 0) != durable["nstep"]:
+        return None
+    return found
+
+
+def _durable_state(log: Log, durable: dict[str, Any]) -> State | None:
     documents = durable["documents"]
     own = _node(log, documents[MARKER], MARKER)
     if not isinstance(own, GroupMeta):
@@ -68,10 +81,12 @@ def find_state(log: Log, files: Files, token: Token) -> State | None:
 
 def _marker(log: Log, token: Token, durable: dict[str, Any] | None) -> dict[str, Any] | None:
     """The marker's attributes; None when it is not there, or is what a power loss left of it."""
-    lost_power = durable is not None and durable["boot_id"] != _boot_id()
+    lost_power = durable is not None and durable["boot_id"] != boot_id()
     if token[1] is None:
         if token[0] is not None and not lost_power:
-            raise NotARecord(f"{MARKER} is not there: the record is still being created, or its creation failed")
+            if durable is None or durable["nstep"] == 0:
+                raise NotARecord(f"{MARKER} is not there: the record is still being created, or its creation failed")
+            log.add("document", MARKER, f"it is not there, and .durable has {durable['nstep']} frames")
         return None
     try:
         node = parse_node(token[1], MARKER)
@@ -101,12 +116,13 @@ def _counted(log: Log, attributes: dict[str, Any], closed: bool) -> dict[str, An
 def _marker_stands(marker: dict[str, Any] | None, durable: dict[str, Any]) -> bool:
     if marker is None or durable["nstep"] > marker.get("nstep", 0):
         return False
-    if durable["boot_id"] == _boot_id():
+    if durable["boot_id"] == boot_id():
         return True
     return bool(marker.get("nstep", 0) > durable["nstep"] and marker.get("nstep") != marker.get("mrec_nstep"))
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
+    """What the system calls the time since its start; "" where it does not say."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

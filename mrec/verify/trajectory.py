@@ -35,11 +35,11 @@ def check_trajectory(log: Log, files: Files, token: Token) -> None:
     if state is None:
         return
     tree = Tree(log, files, state)
-    schema = _schema(tree)
+    schema = read_schema(tree)
     if schema is None:
         return
     tree.load(live_order(schema))
-    nstep = _count_frames(tree)
+    nstep = count_frames(tree)
     if nstep is None:
         return
     log.report.frames = nstep
@@ -64,7 +64,7 @@ def check_trajectory(log: Log, files: Files, token: Token) -> None:
 # ---- declaration -------------------------------------------------------------------------------------------------
 
 
-def _schema(tree: Tree) -> Schema | None:
+def read_schema(tree: Tree) -> Schema | None:
     """The declaration; of a store that has none, what its groups show."""
     document = tree.state.attributes.get("sequence_schema")
     if "sequence_schema" not in tree.state.attributes:
@@ -120,7 +120,7 @@ def _shown_tag(tree: Tree, path: str) -> Any:
 # ---- frames ------------------------------------------------------------------------------------------------------
 
 
-def _count_frames(tree: Tree) -> int | None:
+def count_frames(tree: Tree) -> int | None:
     """The number of frames; None when it is not to be known."""
     attributes = tree.state.attributes
     if "nstep" in attributes:

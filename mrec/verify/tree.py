@@ -22,10 +22,14 @@ COLUMN_TYPES = {dtype.zarr: name for name, dtype in DTYPES.items()}
 
 
 class Tree:
-    """The nodes below `trajectory/`, by their paths there; each document is read once. broken: what says nothing."""
+    """The nodes below `trajectory/`, by their paths there; each document is read once. broken: what says nothing.
 
-    def __init__(self, log: Log, files: Files, state: State) -> None:
-        self.log, self.files, self.state = log, files, state
+    still: nobody is writing, so that what is wrong at the first look is wrong. incomplete: files may be missing, so
+    that what is not there does not stand for fill.
+    """
+
+    def __init__(self, log: Log, files: Files, state: State, still: bool = False, incomplete: bool = False) -> None:
+        self.log, self.files, self.state, self._still, self._incomplete = log, files, state, still, incomplete
         self.nodes: dict[str, Node] = {}
         self.broken: set[str] = set()
         self._ours: set[str] = set()
@@ -100,6 +104,15 @@ class Tree:
         if (meta.fill if meta.data_type == "string" else meta.fill_bytes()) != fill:
             self.log.add("fill", where, f"the fill value is {meta.fill}; that of {dtype} is {dtype.fill}")
 
+    def is_gone(self, path: str) -> bool:
+        """Whether a node was there once: its document says nothing, or, in a closed record, only its directory is left.
+
+        (A record that was not closed may have directories whose documents are not written yet.)
+        """
+        parent, _, name = f"{ROOT}/{path}".rpartition("/")
+        left = self.state.closed and self.node(path) is None and name in self.files.names(parent)
+        return path in self.broken or left
+
     def is_ours(self, path: str) -> bool:
         """Whether mrec wrote an array last, as far as can be told."""
         return self.state.complete or path in self._ours
@@ -113,9 +126,11 @@ class Tree:
         return "error" if self.state.durable or self.state.complete else "warning"
 
     def _trust(self, path: str) -> Trust:
+        if self._incomplete:
+            return Trust(absence="error")
         if self.state.closed:
             return Trust(absence="warning" if path in self._ours else None)
-        return Trust(changing=True, absence="error" if self.state.complete else None)
+        return Trust(changing=not self._still, absence="error" if self.state.complete else None)
 
 
 def live_order(schema: Schema) -> Iterable[str]:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mrec._core import Archive, Cache, crc32
 from mrec.errors import CorruptData
 from mrec.zarr.store import Store
 from mrec.zarr.zipdir import Entry, read_directory
+
+Directory = Callable[[int, str], list[Entry]]
 
 
 class ZipStore(Store):
@@ -20,11 +22,12 @@ class ZipStore(Store):
     compressed or encrypted.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], directory: Directory = read_directory) -> None:
+        """directory: finds the entries in a file that is open; another than that of the format is for damaged ones."""
         self.root = os.fspath(root)
         fd = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            entries = read_directory(fd, self.root)
+            entries = directory(fd, self.root)
         except BaseException:
             os.close(fd)
             raise

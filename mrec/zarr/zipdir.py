@@ -17,8 +17,8 @@ from typing import BinaryIO, NamedTuple
 from mrec.errors import CorruptData, MrecError, UnsupportedCodec
 from mrec.zarr import zipformat as z
 
-_ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
-_STREAMED = 1 << 3  # sizes and checksum stand behind the bytes, and in the directory
+ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
+STREAMED = 1 << 3  # sizes and checksum stand behind the bytes, and in the directory
 _UNICODE_PATH = 0x7075
 _METHODS = {8: "deflated", 9: "deflated", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz"}
 _LINK, _TYPE = 0o120000, 0o170000
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     crc32: int
 
 
-class _Central(NamedTuple):
+class Central(NamedTuple):
     """An entry as the directory has it."""
 
     name: str
@@ -48,7 +48,7 @@ class _Central(NamedTuple):
         return f"entry {self.name!r}"
 
 
-class _End(NamedTuple):
+class End(NamedTuple):
     """Where the directory is; shift: of all offsets, by the bytes before the archive."""
 
     start: int
@@ -64,16 +64,17 @@ def read_directory(fd: int, where: str) -> list[Entry]:
     """
     try:
         with open(fd, "rb", buffering=1 << 20, closefd=False) as file:
-            end = _find_end(fd, os.fstat(fd).st_size)
-            found = list(_central_entries(file, end))
-        _check_names([entry.name for entry in found])
+            end = find_end(fd, os.fstat(fd).st_size)
+            found = list(central_entries(file, end))
+        check_names([entry.name for entry in found])
         files = _locate(fd, found, end)
     except MrecError as e:
         raise type(e)(f"{where}: {e}") from None
     return sorted(files, key=lambda entry: entry.name.encode())
 
 
-def _read(fd: int, n: int, offset: int) -> bytes:
+def read(fd: int, n: int, offset: int) -> bytes:
+    """Bytes of a file, all of them. CorruptData when it ends before."""
     raw = os.pread(fd, n, offset)
     if len(raw) != n:
         raise CorruptData(f"the file ends at byte {offset + len(raw)}, where more bytes should stand")
@@ -83,10 +84,10 @@ def _read(fd: int, n: int, offset: int) -> bytes:
 # ---- the end -----------------------------------------------------------------------------------------------------
 
 
-def _find_end(fd: int, size: int) -> _End:
+def find_end(fd: int, size: int) -> End:
     """The end record: the last whose comment reaches to the end of the file."""
     base = max(0, size - z.END.size - z.MASK16)
-    tail = _read(fd, size - base, base)
+    tail = read(fd, size - base, base)
     at = tail.rfind(z.END_SIGNATURE)
     while at >= 0:
         if len(tail) - at >= z.END.size:
@@ -97,7 +98,7 @@ def _find_end(fd: int, size: int) -> _End:
     raise CorruptData("this is no zip file, or its end is missing")
 
 
-def _directory(fd: int, at: int, fields: tuple[int, ...]) -> _End:
+def _directory(fd: int, at: int, fields: tuple[int, ...]) -> End:
     _, disk, first_disk, here, count, size, start, _ = fields
     numbers = [disk, first_disk, here, count, size, start]
     wide = [n == (z.MASK32 if i > 3 else z.MASK16) for i, n in enumerate(numbers)]
@@ -112,7 +113,7 @@ def _directory(fd: int, at: int, fields: tuple[int, ...]) -> _End:
     shift = at - size - start
     if shift < 0 or count * z.CENTRAL.size > size:
         raise CorruptData(f"there is no room for a directory of {count} entries in {size} bytes at {start}")
-    return _End(at - size, size, count, shift)
+    return End(at - size, size, count, shift)
 
 
 def _find_end64(fd: int, end: int) -> tuple[int, list[int]] | None:
@@ -120,11 +121,11 @@ def _find_end64(fd: int, end: int) -> tuple[int, list[int]] | None:
     if end < z.LOCATOR.size + z.END64.size:
         return None
     locator = end - z.LOCATOR.size
-    signature, disk, told, disks = z.LOCATOR.unpack(_read(fd, z.LOCATOR.size, locator))
+    signature, disk, told, disks = z.LOCATOR.unpack(read(fd, z.LOCATOR.size, locator))
     if signature != z.LOCATOR_SIGNATURE:
         return None
     base = max(0, locator - z.MASK16)
-    before = _read(fd, locator - base, base)
+    before = read(fd, locator - base, base)
 
     def reaches(at: int) -> bool:
         if at < 0 or len(before) - at < z.END64.size or before[at : at + 4] != z.END64_SIGNATURE:
@@ -146,7 +147,8 @@ def _find_end64(fd: int, end: int) -> tuple[int, list[int]] | None:
 # ---- the directory -----------------------------------------------------------------------------------------------
 
 
-def _central_entries(file: BinaryIO, end: _End) -> Iterator[_Central]:
+def central_entries(file: BinaryIO, end: End) -> Iterator[Central]:
+    """The entries as the directory has them."""
     file.seek(end.start)
     left = end.size
     for number in range(end.entries):
@@ -164,15 +166,15 @@ def _central_entries(file: BinaryIO, end: _End) -> Iterator[_Central]:
         raise CorruptData(f"{left} bytes stand between the directory and the end record")
 
 
-def _central(fields: tuple[int, ...], raw_name: bytes, raw_extra: bytes, shift: int) -> _Central:
+def _central(fields: tuple[int, ...], raw_name: bytes, raw_extra: bytes, shift: int) -> Central:
     _, made_by, _, flags, method, _, _, crc, stored, size = fields[:10]
     disk, external, header = fields[13], fields[15], fields[16]
-    extra = _extra_fields(raw_extra, raw_name)
-    name = _decode_name(raw_name, flags, extra)
+    extra = extra_fields(raw_extra, raw_name)
+    name = decode_name(raw_name, flags, extra)
     where = f"entry {name!r}"
-    size, stored, header, disk = _widened((size, stored, header, disk), extra.get(z.ZIP64_FIELD), where)
-    _check_name(name, size)
-    if flags & _ENCRYPTED:
+    size, stored, header, disk = widened((size, stored, header, disk), extra.get(z.ZIP64_FIELD), where)
+    check_name(name, size)
+    if flags & ENCRYPTED:
         raise UnsupportedCodec(f"{where} is encrypted")
     if method:
         how = _METHODS.get(method, f"compressed by method {method}")
@@ -183,10 +185,10 @@ def _central(fields: tuple[int, ...], raw_name: bytes, raw_extra: bytes, shift: 
         raise CorruptData(f"{where} is on another disk")
     if made_by >> 8 == 3 and external >> 16 & _TYPE == _LINK:
         raise CorruptData(f"{where} is a symbolic link")
-    return _Central(name, raw_name, flags, crc, size, header + shift)
+    return Central(name, raw_name, flags, crc, size, header + shift)
 
 
-def _extra_fields(raw: bytes, name: bytes) -> dict[int, bytes]:
+def extra_fields(raw: bytes, name: bytes) -> dict[int, bytes]:
     """The extra fields by their number; the first of a kind counts."""
     found: dict[int, bytes] = {}
     at = 0
@@ -199,7 +201,7 @@ def _extra_fields(raw: bytes, name: bytes) -> dict[int, bytes]:
     return found  # up to three bytes of padding behind
 
 
-def _widened(numbers: tuple[int, int, int, int], field: bytes | None, where: str) -> Iterator[int]:
+def widened(numbers: tuple[int, int, int, int], field: bytes | None, where: str) -> Iterator[int]:
     """Each number, from the ZIP64 field where it says so: sizes and offset of 8 bytes, the disk of 4."""
     at = 0
     for number, (mask, form) in zip(numbers, ((z.MASK32, "<Q"),) * 3 + ((z.MASK16, "<L"),), strict=True):
@@ -211,7 +213,8 @@ def _widened(numbers: tuple[int, int, int, int], field: bytes | None, where: str
         yield number
 
 
-def _decode_name(raw: bytes, flags: int, extra: dict[int, bytes]) -> str:
+def decode_name(raw: bytes, flags: int, extra: dict[int, bytes]) -> str:
+    """The name of an entry, by what its header says of it."""
     field = extra.get(_UNICODE_PATH, b"")
     try:
         if flags & z.UTF8_NAME:
@@ -223,7 +226,7 @@ def _decode_name(raw: bytes, flags: int, extra: dict[int, bytes]) -> str:
     return raw.decode("cp437")
 
 
-def _check_name(name: str, size: int) -> None:
+def check_name(name: str, size: int) -> None:
     """Refuse what does not name a file or directory inside."""
     is_directory = name.endswith("/")
     parts = name.removesuffix("/").split("/")
@@ -233,7 +236,7 @@ def _check_name(name: str, size: int) -> None:
         raise CorruptData(f"entry {name!r} is a directory with {size} bytes")
 
 
-def _check_names(names: list[str]) -> None:
+def check_names(names: list[str]) -> None:
     """Refuse a name that stands twice, and one that is a file and a directory."""
     seen: set[str] = set()
     directories: set[str] = set()
@@ -252,7 +255,7 @@ def _check_names(names: list[str]) -> None:
 # ---- the entries -------------------------------------------------------------------------------------------------
 
 
-def _locate(fd: int, entries: list[_Central], end: _End) -> list[Entry]:
+def _locate(fd: int, entries: list[Central], end: End) -> list[Entry]:
     """The files, once each local header says what the directory says and nothing overlaps."""
     ordered = sorted(entries, key=lambda entry: entry.header)
     starts = [_data_start(fd, entry, end) for entry in ordered]
@@ -266,12 +269,12 @@ def _locate(fd: int, entries: list[_Central], end: _End) -> list[Entry]:
     ]
 
 
-def _data_start(fd: int, entry: _Central, end: _End) -> int:
+def _data_start(fd: int, entry: Central, end: End) -> int:
     """Where the bytes of an entry begin, by its local header."""
     fixed = z.LOCAL.size
     if entry.header + fixed > end.start:
         raise CorruptData(f"{entry.where} begins at byte {entry.header}, which is not before the directory")
-    raw = _read(fd, min(fixed + len(entry.raw_name) + 20, end.start - entry.header), entry.header)
+    raw = read(fd, min(fixed + len(entry.raw_name) + 20, end.start - entry.header), entry.header)
     signature, _, flags, method, _, _, crc, stored, size, nname, nextra = z.LOCAL.unpack_from(raw)
     if signature != z.LOCAL_SIGNATURE:
         raise CorruptData(f"{entry.where}: there is no local header at byte {entry.header}")
@@ -279,12 +282,12 @@ def _data_start(fd: int, entry: _Central, end: _End) -> int:
     if start + entry.size > end.start:
         raise CorruptData(f"{entry.where} reaches into the directory")
     if max(size, stored) == z.MASK32 and nextra:
-        extra = _extra_fields(_read(fd, nextra, entry.header + fixed + nname), entry.raw_name)
-        size, stored, *_ = _widened((size, stored, 0, 0), extra.get(z.ZIP64_FIELD), entry.where)
-    same = [flags & _ENCRYPTED == 0, method == 0, raw[fixed : fixed + nname] == entry.raw_name]
+        extra = extra_fields(read(fd, nextra, entry.header + fixed + nname), entry.raw_name)
+        size, stored, *_ = widened((size, stored, 0, 0), extra.get(z.ZIP64_FIELD), entry.where)
+    same = [flags & ENCRYPTED == 0, method == 0, raw[fixed : fixed + nname] == entry.raw_name]
     if not entry.name.isascii():
         same.append(not (flags ^ entry.flags) & z.UTF8_NAME)
-    if not (flags & _STREAMED and crc == size == stored == 0):
+    if not (flags & STREAMED and crc == size == stored == 0):
         same += [crc == entry.crc32, size == entry.size, stored == entry.size]
     if not all(same):
         raise CorruptData(f"{entry.where}: its local header contradicts the directory")

@@ -137,6 +137,33 @@ def test_live_and_killed_records_are_sound(durable: bool, tmp_path: Path) -> Non
     assert mrec.verify(path).findings == []
 
 
+def test_marker_that_is_gone(tmp_path: Path) -> None:
+    """Beside a durable file with frames; beside one without the record is still being created."""
+    path, live = tmp_path / "a.mrec", tmp_path / "live.mrec"
+    with mrec.TrajectoryWriter(live, scenario.schema(), **scenario.OPTIONS) as writer:
+        shutil.copytree(live, path)
+        (path / "trajectory/zarr.json").unlink()
+        with pytest.raises(NotARecord):
+            mrec.verify(path)
+        shutil.rmtree(path)
+        writer.append(scenario.frame(0))
+        writer.flush()
+        shutil.copytree(live, path)
+    (path / "trajectory/zarr.json").unlink()
+    report = mrec.verify(path)
+    assert [(finding.rule, finding.array) for finding in report.findings] == [("document", "trajectory/zarr.json")]
+    assert report.frames == 1
+
+
+def test_absence_in_a_torn_index_is_not_believed(tmp_path: Path) -> None:
+    """Other programs leave out what is fill; a sector that was erased looks the same."""
+    path = shutil.copytree(GOLDEN / "ragged.mrec", tmp_path / "a.mrec")
+    shard = Shard(path / "trajectory/atoms/x")
+    shard.data[:16] = b"\xff" * 16
+    shard.save()
+    assert {finding.rule for finding in mrec.verify(path).findings} >= {"index-checksum", "missing-chunk"}
+
+
 def test_truncated_record_is_sound(tmp_path: Path) -> None:
     path = tmp_path / "a.mrec"
     with mrec.TrajectoryWriter(path, scenario.schema(), **scenario.OPTIONS) as writer:

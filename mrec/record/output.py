@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a command makes: in a private directory beside its place, renamed there when it is whole."""
+"""What is made whole or not at all: in a private directory beside its place, renamed there when it is finished."""
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import os
 import tempfile
@@ -12,11 +11,6 @@ from contextlib import contextmanager
 
 from mrec.errors import MrecError, NotARecord, RecordExists, RecordLocked
 from mrec.zarr.write import sync_directory
-
-
-def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """Declare --overwrite."""
-    parser.add_argument("--overwrite", action="store_true", help="replace what is at OUT")
 
 
 @contextmanager
@@ -34,6 +28,7 @@ def new_record(output: str, overwrite: bool) -> Iterator[str]:
     with _private(output) as private:
         made = os.path.join(private, os.path.basename(output))
         yield made
+        _check_place(output, overwrite)  # a rename would replace what appeared meanwhile
         _place_record(made, output, private)
         sync_directory(os.path.dirname(output) or ".")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from mrec.errors import MrecError
 from mrec.trajectory.schema import Schema
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
-from mrec.zarr.store import FilesystemStore, Store, open_store
+from mrec.zarr.store import FilesystemStore, Store
 from mrec.zarr.write import sync_directories
 
 _FORMAT = {
@@ -19,23 +20,41 @@ _FORMAT = {
 _BOX = ("step_index", "vectors", "origin", "boundary")
 
 
-def carry(source: str, target: str, schema: Schema, kept: Schema) -> None:
-    """Copy into a closed record what its trajectory does not replace. schema, kept: of the source, of the target."""
-    store = open_store(source)
-    for key in store.walk():
-        if not key.startswith("trajectory/") and not _temporary(key):
-            _copy(store, key, target)
-    nodes = {f"trajectory/{path}".rstrip("/"): kind for path, kind in _nodes(schema)}
+def carry(store: Store, target: str, schema: Schema, kept: Schema, leave: Collection[str] = ()) -> None:
+    """Copy into a closed record what its trajectory does not replace, without the files whose keys are in `leave`.
+
+    schema, kept: of the source, of the target.
+    """
+    carry_beside(store, target, leave)
     dropped = tuple(f"trajectory/{name}" for name in schema.blocks if name not in kept.blocks)
+    for key, group in extras(store, schema):
+        if key in leave or group.removesuffix("/_validity") in dropped:
+            continue
+        _copy(store, key, target)
+        own = f"{group}/zarr.json"
+        if own not in leave and store.exists(own) and not os.path.exists(os.path.join(target, own)):
+            _copy(store, own, target)
+    for path, _ in _nodes(schema):
+        key = f"trajectory/{path}".rstrip("/") + "/zarr.json"
+        if key not in leave:
+            _carry_attributes(store, FilesystemStore(target), key)
+    sync_directories(target)
+
+
+def extras(store: Store, schema: Schema) -> Iterator[tuple[str, str]]:
+    """The files below `trajectory/` that are not of the format, each with the group of the format it lies in."""
+    nodes = {f"trajectory/{path}".rstrip("/"): kind for path, kind in _nodes(schema)}
     for key in store.walk("trajectory"):
         group = _group_of(key, nodes)
-        if group is not None and not _temporary(key) and group.removesuffix("/_validity") not in dropped:
+        if group is not None and not is_leftover(key):
+            yield key, group
+
+
+def carry_beside(store: Store, target: str, leave: Collection[str] = ()) -> None:
+    """Copy everything but the trajectory into a record, without the files whose keys are in `leave`."""
+    for key in store.walk():
+        if not key.startswith("trajectory/") and key not in leave and not is_leftover(key):
             _copy(store, key, target)
-            if not os.path.exists(os.path.join(target, group, "zarr.json")):
-                _copy(store, f"{group}/zarr.json", target)
-    for path in nodes:
-        _carry_attributes(store, FilesystemStore(target), f"{path}/zarr.json")
-    sync_directories(target)
 
 
 def _nodes(schema: Schema) -> Iterator[tuple[str, str]]:
@@ -59,7 +78,7 @@ def _group_of(key: str, nodes: dict[str, str]) -> str | None:
     return parent if nodes[parent] == "group" else None
 
 
-def _temporary(key: str) -> bool:
+def is_leftover(key: str) -> bool:
     """A file, or a file in a directory, that a writer had not finished or not removed."""
     return any(part == ".durable" or (part[:1] == "." and part.endswith((".tmp", ".old"))) for part in key.split("/"))
 
@@ -80,7 +99,10 @@ def _carry_attributes(source: Store, target: Store, key: str) -> None:
     old, new = source.get(key), target.get(key)
     if old is None or new is None:
         return
-    found = parse_node(old, source.path(key)).attributes
+    try:
+        found = parse_node(old, source.path(key)).attributes
+    except MrecError:
+        return  # of a record that was not closed, documents on disk need not be those in force
     extra = {name: value for name, value in found.items() if name not in _FORMAT}
     if extra:
         node: GroupMeta | ArrayMeta = parse_node(new, target.path(key))
