@@ -3,6 +3,7 @@
 
 #include "crc32c.h"
 #include "shuffle.h"
+#include "zframe.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct mrec_coder {
     struct libdeflate_decompressor *inflate;
     ZSTD_CCtx *zstd;
     ZSTD_DCtx *unzstd;
+    mrec_zframe *zframe;
 };
 
 mrec_status mrec_coder_new(mrec_coder **coder, mrec_error *error) {
@@ -41,6 +43,7 @@ void mrec_coder_free(mrec_coder *coder) {
     libdeflate_free_decompressor(coder->inflate);
     ZSTD_freeCCtx(coder->zstd);
     ZSTD_freeDCtx(coder->unzstd);
+    mrec_zframe_free(coder->zframe);
     free(coder);
 }
 
@@ -164,6 +167,22 @@ static mrec_status encode_zstd(mrec_coder *coder, const mrec_codec *codec, span 
     return mrec_fail(error, MREC_E_CODEC, NULL, "zstd: %s", ZSTD_getErrorName(*size));
 }
 
+/* A frame of our own where a shuffle stands before `codec`, and with zstd's usual level: another one says what is
+ * wanted of zstd itself. *size is 0 where zstd has to make it. */
+static mrec_status encode_planes(mrec_coder *coder, const mrec_codec *codec, span in, uint8_t *out, size_t room,
+                                 size_t *size, mrec_error *error) {
+    const mrec_codec *before = codec - 1; /* there is one: the first of a pipeline is no compressor */
+    *size = 0;
+    if (before->kind != MREC_CODEC_SHUFFLE || codec->level != ZSTD_CLEVEL_DEFAULT || codec->checksum)
+        return MREC_OK;
+    if (coder->zframe == NULL)
+        coder->zframe = mrec_zframe_new();
+    if (coder->zframe == NULL)
+        return mrec_fail_memory(error);
+    *size = mrec_zframe_encode(coder->zframe, in.data, in.size, before->elementsize, out, room);
+    return MREC_OK;
+}
+
 /* Run one codec over `now`; what it makes follows what is in *to, which has room for it, and becomes `now`. */
 static mrec_status encode_stage(mrec_coder *coder, const mrec_codec *codec, span *now, mrec_buffer *to,
                                 mrec_error *error) {
@@ -178,7 +197,9 @@ static mrec_status encode_stage(mrec_coder *coder, const mrec_codec *codec, span
         MREC_TRY(encode_gzip(coder, codec, *now, out, room, &size, error));
         break;
     case MREC_CODEC_ZSTD:
-        MREC_TRY(encode_zstd(coder, codec, *now, out, room, &size, error));
+        MREC_TRY(encode_planes(coder, codec, *now, out, room, &size, error));
+        if (size == 0)
+            MREC_TRY(encode_zstd(coder, codec, *now, out, room, &size, error));
         break;
     default: /* a copy to change in its place */
         if (size > 0)

@@ -18,6 +18,8 @@ static unsigned detect(void) {
         features |= MREC_CPU_CRC32C;
     if (__builtin_cpu_supports("avx2"))
         features |= MREC_CPU_AVX2;
+    if (__builtin_cpu_supports("bmi2"))
+        features |= MREC_CPU_BMI2;
 #elif defined(__aarch64__) && defined(__linux__)
     if (getauxval(AT_HWCAP) & HWCAP_CRC32)
         features |= MREC_CPU_CRC32C;

@@ -16,6 +16,7 @@ void test_vlen(void);
 void test_crc32c(void);
 void test_shuffle(void);
 void test_quantize(void);
+void test_zframe(void);
 void test_codec(void);
 void test_damage(void);
 void test_shard(void);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "runs.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+
+static uint64_t equal_64(const uint8_t *a, const uint8_t *b) {
+    uint64_t bits = 0;
+    for (int i = 0; i < 4; i++) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(a + 16 * i));
+        __m128i y = _mm_loadu_si128((const __m128i *)(const void *)(b + 16 * i));
+        bits |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)) << 16 * i;
+    }
+    return bits;
+}
+#else
+static uint64_t equal_64(const uint8_t *a, const uint8_t *b) {
+    const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
+    uint64_t bits = 0;
+    for (int i = 0; i < 8; i++) {
+        uint64_t x, y;
+        memcpy(&x, a + 8 * i, 8);
+        memcpy(&y, b + 8 * i, 8);
+        x ^= y;
+        x = ~(((x & low) + low) | x | low); /* 0x80 where a byte is 0 */
+        bits |= (((x >> 7) * UINT64_C(0x0102040810204080)) >> 56) << 8 * i;
+    }
+    return bits;
+}
+#endif
+
+void mrec_equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal) {
+    size_t i = 0;
+    for (; n - i >= 64; i += 64)
+        equal[i / 64] = equal_64(bytes + i, bytes + i - distance);
+    uint64_t rest = 0;
+    for (size_t k = i; k < n; k++)
+        rest |= (uint64_t)(bytes[k] == bytes[k - distance]) << (k - i);
+    equal[i / 64] = rest;
+    equal[i / 64 + 1] = 0;
+}
+
+size_t mrec_run_start(const uint64_t *equal, size_t n, size_t from, unsigned least) {
+    while (from < n) {
+        const uint64_t *word = equal + from / 64;
+        unsigned shift = from % 64;
+        uint64_t bits = word[0] >> shift | (shift ? word[1] << (64 - shift) : 0);
+        for (unsigned have = 1; have < least;) {
+            unsigned more = have < least - have ? have : least - have;
+            bits &= bits >> more;
+            have += more;
+        }
+        if (bits != 0)
+            return from + (size_t)__builtin_ctzll(bits);
+        from += 65 - least;
+    }
+    return n;
+}
+
+size_t mrec_run_end(const uint64_t *equal, size_t from) {
+    const uint64_t *word = equal + from / 64;
+    uint64_t bits = ~word[0] >> from % 64;
+    if (bits != 0)
+        return from + (size_t)__builtin_ctzll(bits);
+    size_t end = (from / 64 + 1) * 64;
+    while (*++word == UINT64_MAX)
+        end += 64;
+    return end + (size_t)__builtin_ctzll(~*word);
+}
+
+/* ---- distances ---- */
+
+#define SAMPLES 24
+#define LANES 16
+
+typedef uint8_t lanes __attribute__((vector_size(LANES)));
+
+bool mrec_run_flat(const uint8_t *bytes, size_t n) {
+    size_t flat = 0;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        const uint8_t *at = bytes + (n - 4) / SAMPLES * i;
+        flat += at[0] == at[1] && at[0] == at[2] && at[0] == at[3];
+    }
+    return flat > SAMPLES / 4;
+}
+
+static size_t count_equal(const uint8_t *bytes, size_t n, size_t distance) {
+    size_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += bytes[i] == bytes[i - distance];
+    return sum;
+}
+
+/* The distance in [1, to) at which most of the samples, places behind `to`, have the same byte. Each lane counts for a
+ * distance of its own, the last one for the least. */
+static size_t most_alike(const uint8_t *bytes, const size_t samples[SAMPLES], size_t to) {
+    lanes wanted[SAMPLES];
+    size_t distance = 0;
+    uint8_t most = SAMPLES / 4;
+    for (int j = 0; j < SAMPLES; j++)
+        wanted[j] = (lanes){0} + bytes[samples[j]];
+    for (size_t d = 1; d + LANES <= to; d += LANES) {
+        lanes alike = {0};
+        for (int j = 0; j < SAMPLES; j++) {
+            lanes there;
+            memcpy(&there, bytes + samples[j] - d - (LANES - 1), sizeof there);
+            alike -= (lanes)(there == wanted[j]);
+        }
+        uint64_t more[2];
+        lanes above = (lanes)(alike > (lanes){0} + most);
+        memcpy(more, &above, sizeof more);
+        if ((more[0] | more[1]) == 0)
+            continue;
+        for (size_t lane = LANES; lane-- > 0;)
+            if (alike[lane] > most) {
+                most = alike[lane];
+                distance = d + (LANES - 1) - lane;
+            }
+    }
+    return distance;
+}
+
+size_t mrec_run_distance(const uint8_t *bytes, size_t n) {
+    size_t samples[SAMPLES], half = n / 2;
+    if (n < 4 * SAMPLES)
+        return 0;
+    for (size_t j = 0; j < SAMPLES; j++)
+        samples[j] = half + LANES + (n - half - LANES) / SAMPLES * j;
+    size_t distance = most_alike(bytes, samples, half);
+    if (distance <= 1)
+        return 0;
+    const size_t checked =
+        n - half < 2048 ? n - half : 2048; /* more often than next to it, and than the byte before? */
+    size_t alike = count_equal(bytes + half, checked, distance);
+    bool stands_out = 4 * alike > 5 * count_equal(bytes + half, checked, distance - 1) &&
+                      alike > count_equal(bytes + half, checked, 1) && alike > checked / 4;
+    return stands_out ? distance : 0;
+}

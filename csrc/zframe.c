@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "zframe.h"
+
+#include "bits.h"
+#include "huffman.h"
+#include "matches.h"
+#include "runs.h"
+#include "sequences.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define BLOCK ((size_t)128 * 1024) /* the most that a block may hold */
+#define MAX_SEQUENCES ((size_t)16 * 1024)
+#define MAX_PLANES 16
+#define MIN_SIZE 1024
+#define MIN_BLOCK 64
+#define SAMPLE ((size_t)1024)
+#define LONG_RUN 8
+#define MAX_TESTS 2
+#define MATCH_BITS 10 /* what a run takes */
+#define NOISE (8 * 256)
+#define WINDOW ((size_t)8 * 1024 * 1024) /* what every decoder has to be able to keep */
+
+struct mrec_zframe {
+    uint64_t equal[BLOCK / 64 + 2];
+    mrec_sequence sequences[MAX_SEQUENCES];
+    uint8_t section[MREC_SEQUENCE_MOST * MAX_SEQUENCES + MREC_SEQUENCES_MORE];
+    uint8_t literals[BLOCK + 64];
+    uint8_t aside[MREC_HUFFMAN_ASIDE];
+};
+
+mrec_zframe *mrec_zframe_new(void) {
+    return malloc(sizeof(mrec_zframe));
+}
+
+void mrec_zframe_free(mrec_zframe *z) {
+    free(z);
+}
+
+/* A frame in the making. */
+typedef struct frame {
+    mrec_zframe *z;
+    uint8_t *at, *end;
+    uint8_t *block; /* the header of the last block */
+    size_t repeats; /* one byte so many times that no block holds yet */
+    uint8_t repeated;
+    size_t distance; /* at which frames of atoms in a chunk follow one another, 0 when not known */
+    size_t last;     /* the distance of the last sequence */
+    int tests;       /* that have said that matches at many distances do not pay */
+    bool scattered;  /* one has said that they do: better leave it to zstd */
+} frame;
+
+/* A part of a plane, at most BLOCK bytes. */
+typedef struct stretch {
+    const uint8_t *bytes;
+    size_t n;
+    size_t before; /* bytes of the same plane that stand before it */
+} stretch;
+
+/* ---- blocks ---- */
+
+enum { RAW = 0, REPEATED = 1, COMPRESSED = 2 };
+
+static void put_header(frame *f, unsigned type, size_t size) {
+    uint32_t header = (uint32_t)(type << 1 | size << 3);
+    f->block = f->at;
+    for (int i = 0; i < 3; i++)
+        *f->at++ = (uint8_t)(header >> 8 * i);
+}
+
+static void put_repeats(frame *f) {
+    while (f->repeats > 0) {
+        size_t n = f->repeats < BLOCK ? f->repeats : BLOCK;
+        put_header(f, REPEATED, n);
+        *f->at++ = f->repeated;
+        f->repeats -= n;
+    }
+}
+
+static void put_raw(frame *f, const stretch *s) {
+    put_header(f, RAW, s->n);
+    memcpy(f->at, s->bytes, s->n);
+    f->at += s->n;
+}
+
+/* What a block has besides its sequences. */
+typedef struct literals {
+    const uint8_t *bytes;
+    size_t n;
+    uint32_t counts[256];
+} literals;
+
+/* False when the block would hardly be smaller than its bytes: it would cost the reader more time than it saves. */
+static bool put_compressed(frame *f, const stretch *s, const literals *l, size_t nsequences) {
+    mrec_zframe *z = f->z;
+    size_t rest = 1, limit = s->n - s->n / 64 - 2;
+    z->section[0] = 0;
+    if (nsequences > 0)
+        rest = mrec_sequences(z->sequences, nsequences, z->section);
+    if (rest >= limit || (size_t)(f->end - f->at) < 3 + l->n + MREC_HUFFMAN_MARGIN + rest)
+        return false;
+    uint8_t *content = f->at + 3;
+    size_t size = mrec_literals(l->bytes, l->n, l->counts, content, z->aside);
+    if (size + rest >= limit)
+        return false;
+    memcpy(content + size, z->section, rest);
+    put_header(f, COMPRESSED, size + rest);
+    f->at += size + rest;
+    return true;
+}
+
+/* ---- which kind of block ---- */
+
+/* 256 times the bits of a literal, by order-0 entropy; no code is shorter than a bit. */
+static uint64_t bits_of(const literals *l) {
+    uint64_t sum = 0;
+    uint32_t all = mrec_log2_256((uint32_t)l->n);
+    for (int i = 0; i < 256; i++)
+        if (l->counts[i] > 0)
+            sum += l->counts[i] * (uint64_t)(all - mrec_log2_256(l->counts[i]));
+    return sum > l->n * 256 ? sum / l->n : 256;
+}
+
+static void take_all(const stretch *s, literals *l) {
+    l->bytes = s->bytes;
+    l->n = s->n;
+    mrec_histogram(l->bytes, l->n, l->counts);
+}
+
+/* What the sequences leave over. */
+static void take_rest(mrec_zframe *z, const stretch *s, size_t nsequences, literals *l) {
+    const uint8_t *from = s->bytes, *end = s->bytes + s->n;
+    uint8_t *to = z->literals;
+    for (size_t i = 0; i < nsequences; i++) {
+        size_t n = z->sequences[i].literals;
+        if (n <= 16 && end - from >= 16)
+            memcpy(to, from, 16); /* one move */
+        else
+            memcpy(to, from, n);
+        to += n;
+        from += n + z->sequences[i].match;
+    }
+    memcpy(to, from, (size_t)(end - from));
+    l->bytes = z->literals;
+    l->n = (size_t)(to - z->literals) + (size_t)(end - from);
+    mrec_histogram(l->bytes, l->n, l->counts);
+}
+
+typedef struct matches {
+    size_t n, covered;
+    size_t stop;     /* where the last one ends */
+    size_t distance; /* the last one's */
+} matches;
+
+/* Add the runs in [from, to) of at least `least` bytes at `distance`. There is always a literal before a match: without
+ * one, an offset of 1 would not mean the last distance. */
+static void add_runs(frame *f, const stretch *s, size_t from, size_t to, size_t distance, unsigned least, matches *m) {
+    const uint64_t *equal = f->z->equal;
+    if (from <= m->stop)
+        from = m->stop + 1;
+    if (from >= to)
+        return;
+    const size_t n = to - from;
+    mrec_equal_bits(s->bytes + from, n, distance, f->z->equal);
+    for (size_t i = 0; m->n < MAX_SEQUENCES && (i = mrec_run_start(equal, n, i, least)) < n;) {
+        size_t end = mrec_run_end(equal, i);
+        uint32_t offset = distance == m->distance ? 1 : (uint32_t)distance + 3;
+        f->z->sequences[m->n++] = (mrec_sequence){(uint32_t)(from + i - m->stop), (uint32_t)(end - i), offset};
+        m->covered += end - i;
+        m->distance = distance;
+        m->stop = from + end;
+        i = end + 1;
+    }
+}
+
+/* Runs against the frame of atoms before where there is one, of one byte otherwise. */
+static matches find_runs(frame *f, const stretch *s, unsigned least) {
+    matches m = {.distance = f->last};
+    size_t first = f->distance == 0 ? s->n : f->distance > s->before ? f->distance - s->before : 0;
+    add_runs(f, s, 1, first < s->n ? first : s->n, 1, least, &m);
+    add_runs(f, s, first, s->n, f->distance, least, &m);
+    return m;
+}
+
+/* The shortest run that takes fewer bits as a sequence than as literals of bits / 256 each. */
+static unsigned least_run(uint64_t bits) {
+    return bits < 384 ? LONG_RUN : bits < 640 ? 6 : bits < 1024 ? 4 : 3;
+}
+
+/* Whether a sample says that Huffman codes would save less than a hundredth: its bytes collide as seldom as those of
+ * chance, of which two are the same once in 256. */
+static bool is_noise(const stretch *s) {
+    uint8_t sample[SAMPLE];
+    uint32_t counts[256];
+    uint64_t collisions = 0;
+    if (s->n < 2 * SAMPLE)
+        return false;
+    for (size_t i = 0; i < 4; i++)
+        memcpy(sample + i * SAMPLE / 4, s->bytes + i * (s->n / 4), SAMPLE / 4);
+    mrec_histogram(sample, SAMPLE, counts);
+    for (int i = 0; i < 256; i++)
+        collisions += (uint64_t)counts[i] * counts[i];
+    return collisions < SAMPLE + SAMPLE * SAMPLE / 256 * 107 / 100;
+}
+
+/* Whether matches at all distances would save a third more than those at one distance. */
+static bool is_scattered(const stretch *s, uint64_t bits, size_t covered) {
+    return mrec_match_sample(s->bytes, s->n, bits) > 256 / 3 + 256 * covered / s->n;
+}
+
+static bool pays(const matches *m, const stretch *s, uint64_t bits) {
+    return m->covered * bits > m->n * MATCH_BITS * 256 + s->n * bits / 64;
+}
+
+static void put_stretch(frame *f, const stretch *s) {
+    matches m = find_runs(f, s, LONG_RUN);
+    literals l = {0};
+    uint64_t bits = NOISE;
+    bool mostly = m.covered > s->n / 2;
+    if (mostly) {
+        take_rest(f->z, s, m.n, &l);
+        bits = bits_of(&l);
+    } else if (!is_noise(s)) {
+        take_all(s, &l);
+        bits = bits_of(&l);
+        f->scattered = f->tests++ < MAX_TESTS && is_scattered(s, bits, m.covered);
+        if (f->scattered)
+            return;
+    }
+    unsigned least = least_run(bits);
+    if (least < LONG_RUN)
+        m = find_runs(f, s, least);
+    if (pays(&m, s, bits)) {
+        if (!mostly || least < LONG_RUN)
+            take_rest(f->z, s, m.n, &l);
+        if (put_compressed(f, s, &l, m.n)) {
+            f->last = m.distance;
+            return;
+        }
+    }
+    if (l.bytes != s->bytes && l.bytes != NULL)
+        take_all(s, &l);
+    if (l.bytes == NULL || !put_compressed(f, s, &l, 0))
+        put_raw(f, s);
+}
+
+/* ---- frames ---- */
+
+static bool is_constant(const uint8_t *bytes, size_t n) {
+    return memcmp(bytes, bytes + 1, n - 1) == 0;
+}
+
+static void put_plane(frame *f, const uint8_t *bytes, size_t n) {
+    for (size_t at = 0; at < n && !f->scattered; at += BLOCK) {
+        stretch s = {bytes + at, n - at < BLOCK ? n - at : BLOCK, at};
+        bool constant = is_constant(s.bytes, s.n);
+        if (!constant || s.bytes[0] != f->repeated)
+            put_repeats(f);
+        if (constant) {
+            f->repeated = s.bytes[0];
+            f->repeats += s.n;
+        } else if (s.n < MIN_BLOCK) {
+            put_raw(f, &s);
+        } else {
+            put_stretch(f, &s);
+        }
+    }
+}
+
+/* The upper planes are those that change least from one frame of atoms to the next. */
+static void find_distance(frame *f, const uint8_t *planes, size_t n, size_t nplanes) {
+    for (size_t p = nplanes; p-- > 0 && n >= MIN_BLOCK;) {
+        const uint8_t *plane = planes + p * n;
+        if (!mrec_run_flat(plane, n)) {
+            size_t distance = mrec_run_distance(plane, n);
+            f->distance = distance < WINDOW ? distance : 0;
+            return;
+        }
+    }
+}
+
+static void put_frame_header(frame *f, size_t n) {
+    bool single = n <= WINDOW;
+    mrec_store_u32(f->at, 0xfd2fb528);
+    f->at[4] = (uint8_t)(2 << 6 | single << 5); /* a content size of 4 bytes */
+    f->at += 5;
+    if (!single)
+        *f->at++ = 13 << 3; /* the window: 2^(10 + 13) */
+    mrec_store_u32(f->at, (uint32_t)n);
+    f->at += 4;
+}
+
+/* What ZSTD_compressBound says, which is more than headers and raw blocks take. */
+static size_t bound(size_t n) {
+    return n + n / 256 + (n < BLOCK ? (BLOCK - n) / 2048 : 0);
+}
+
+size_t mrec_zframe_encode(mrec_zframe *z, const uint8_t *planes, size_t n, size_t size, uint8_t *out, size_t room) {
+    if (n < MIN_SIZE || n > UINT32_MAX || size < 2 || size > MAX_PLANES || room < bound(n))
+        return 0;
+    frame f = {.z = z, .at = out, .end = out + room, .last = 1};
+    size_t each = n / size;
+    put_frame_header(&f, n);
+    find_distance(&f, planes, each, size);
+    for (size_t p = 0; p < size; p++)
+        put_plane(&f, planes + p * each, each);
+    put_repeats(&f);
+    if (f.scattered)
+        return 0;
+    f.block[0] |= 1;
+    return (size_t)(f.at - out);
+}
