@@ -11,8 +11,9 @@
 #define FOUR_STREAMS 256 /* literals from which on there are four streams */
 
 typedef struct huffman {
-    unsigned last; /* the highest byte that occurs */
-    unsigned max;  /* the longest code */
+    unsigned last;                /* the highest byte that occurs */
+    unsigned max;                 /* the longest code */
+    unsigned ranks[MAX_BITS + 1]; /* how many have codes of each length */
     uint8_t lengths[256];
     uint64_t codes[256]; /* the code in the highest bits, its length in the lowest */
 } huffman;
@@ -129,13 +130,10 @@ static void limit_depths(uint8_t *depth, unsigned n) {
 
 /* Codes by length, the longest first from 0, and in the order of the bytes. */
 static void assign_codes(huffman *h) {
-    uint32_t next[MAX_BITS + 2] = {0}, least = 0;
-    for (unsigned s = 0; s <= h->last; s++)
-        next[h->lengths[s]]++;
+    unsigned next[MAX_BITS + 1], least = 0;
     for (unsigned length = h->max; length > 0; length--) {
-        uint32_t these = next[length];
         next[length] = least;
-        least = (least + these) >> 1;
+        least = (least + h->ranks[length]) >> 1;
     }
     for (unsigned s = 0; s <= h->last; s++)
         if (h->lengths[s] > 0)
@@ -152,10 +150,12 @@ static uint64_t build(huffman *h, const uint32_t counts[256]) {
     if (depth[0] > MAX_BITS)
         limit_depths(depth, n);
     memset(h->lengths, 0, sizeof h->lengths);
+    memset(h->ranks, 0, sizeof h->ranks);
     h->max = h->last = 0;
     for (unsigned i = 0; i < n; i++) {
         unsigned s = order[i] & 0xff;
         h->lengths[s] = depth[i];
+        h->ranks[depth[i]]++;
         h->max = depth[i] > h->max ? depth[i] : h->max;
         h->last = s > h->last ? s : h->last;
         bits += (uint64_t)(order[i] >> 8) * depth[i];
@@ -166,14 +166,17 @@ static uint64_t build(huffman *h, const uint32_t counts[256]) {
 /* ---- the description of the codes ---- */
 
 /* Weights by FSE, the even ones and the odd ones with a state each; 0 when that form has no way to say it. */
-static size_t describe_by_fse(const uint8_t *weights, unsigned n, uint8_t *out) {
-    uint32_t counts[MAX_BITS + 1] = {0};
+static size_t describe_by_fse(const huffman *h, const uint8_t *weights, unsigned n, uint8_t *out) {
+    uint32_t counts[MAX_BITS + 1] = {n};
     int16_t shares[MAX_BITS + 1];
     mrec_fse fse;
     unsigned distinct = 0, last = 0;
-    for (unsigned i = 0; i < n; i++)
-        counts[weights[i]]++;
-    for (unsigned w = 0; w <= MAX_BITS; w++)
+    for (unsigned length = 1; length <= h->max; length++) {
+        unsigned these = h->ranks[length] - (h->lengths[n] == length); /* the last byte is not described */
+        counts[h->max + 1 - length] = these;
+        counts[0] -= these;
+    }
+    for (unsigned w = 0; w <= h->max; w++)
         if (counts[w] > 0) {
             distinct++;
             last = w;
@@ -205,7 +208,7 @@ static size_t describe(const huffman *h, uint8_t *out) {
     unsigned n = h->last;
     for (unsigned s = 0; s < n; s++)
         weights[s] = h->lengths[s] ? (uint8_t)(h->max + 1 - h->lengths[s]) : 0;
-    size_t size = describe_by_fse(weights, n, out + 1), plain = (n + 1) / 2;
+    size_t size = describe_by_fse(h, weights, n, out + 1), plain = (n + 1) / 2;
     if (size > 0 && size < 128 && (n > 128 || size < plain)) {
         out[0] = (uint8_t)size;
         return 1 + size;
@@ -234,7 +237,7 @@ MREC_INLINE void put_code(top_bits *bits, uint64_t code) {
 }
 
 MREC_INLINE void store(top_bits *bits) {
-    uint64_t ready = bits->word >> 1 >> (63 - (bits->count & 63));
+    uint64_t ready = bits->word >> (-bits->count & 63); /* with no bits at all: something that is written over */
     memcpy(bits->at, &ready, sizeof ready);
     bits->at += (bits->count & 63) >> 3;
     bits->count &= 7;
@@ -260,11 +263,11 @@ MREC_INLINE void put_two(const uint64_t *codes, const uint8_t *const bytes[2], s
     store(&a);
     store(&b);
     for (; n > 0; n -= step) {
-        for (unsigned i = 1; i <= step; i++) {
+        for (unsigned i = 1; i <= step; i++)
             put_code(&a, codes[from_a[n - i]]);
-            put_code(&b, codes[from_b[n - i]]);
-        }
         store(&a);
+        for (unsigned i = 1; i <= step; i++)
+            put_code(&b, codes[from_b[n - i]]);
         store(&b);
     }
     bits[0] = a;

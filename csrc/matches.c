@@ -29,7 +29,7 @@ static size_t match_length(const uint8_t *a, const uint8_t *b, size_t most) {
 
 unsigned mrec_match_sample(const uint8_t *bytes, size_t n, uint64_t bits) {
     uint32_t places[1 << PLACES_LOG] = {0};
-    const size_t last = n - 8, step = n >> PLACES_LOG > 4 ? n >> PLACES_LOG : 4;
+    const size_t last = n - 8, step = n >> PLACES_LOG > 8 ? n >> PLACES_LOG : 8;
     uint64_t saved = 0, seen = 0;
     if (n < 2 * LOOKS * LOOK)
         return 0;

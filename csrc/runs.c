@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runs.h"
 
+#include "cpu.h"
+
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -72,18 +74,21 @@ size_t mrec_run_end(const uint64_t *equal, size_t from) {
 
 /* ---- distances ---- */
 
-#define SAMPLES 24
-#define LANES 16
+#define SAMPLES 48     /* of a long plane, */
+#define FEW_SAMPLES 24 /* and of one with so few distances that chance cannot do much */
+#define FEW 8192
+#define LANES 32
+#define INLINE static inline __attribute__((always_inline))
 
 typedef uint8_t lanes __attribute__((vector_size(LANES)));
 
 bool mrec_run_flat(const uint8_t *bytes, size_t n) {
     size_t flat = 0;
-    for (size_t i = 0; i < SAMPLES; i++) {
-        const uint8_t *at = bytes + (n - 4) / SAMPLES * i;
+    for (size_t i = 0; i < FEW_SAMPLES; i++) {
+        const uint8_t *at = bytes + (n - 4) / FEW_SAMPLES * i;
         flat += at[0] == at[1] && at[0] == at[2] && at[0] == at[3];
     }
-    return flat > SAMPLES / 4;
+    return flat > FEW_SAMPLES / 2;
 }
 
 static size_t count_equal(const uint8_t *bytes, size_t n, size_t distance) {
@@ -93,25 +98,25 @@ static size_t count_equal(const uint8_t *bytes, size_t n, size_t distance) {
     return sum;
 }
 
-/* The distance in [1, to) at which most of the samples, places behind `to`, have the same byte. Each lane counts for a
+/* The distance in [1, to) at which most of the samples, places from `to` on, have the same byte. Each lane counts for a
  * distance of its own, the last one for the least. */
-static size_t most_alike(const uint8_t *bytes, const size_t samples[SAMPLES], size_t to) {
+INLINE size_t most_alike(const uint8_t *bytes, const size_t *samples, size_t nsamples, size_t to) {
     lanes wanted[SAMPLES];
     size_t distance = 0;
-    uint8_t most = SAMPLES / 4;
-    for (int j = 0; j < SAMPLES; j++)
+    uint8_t most = (uint8_t)(nsamples / 4);
+    for (size_t j = 0; j < nsamples; j++)
         wanted[j] = (lanes){0} + bytes[samples[j]];
     for (size_t d = 1; d + LANES <= to; d += LANES) {
         lanes alike = {0};
-        for (int j = 0; j < SAMPLES; j++) {
+        for (size_t j = 0; j < nsamples; j++) {
             lanes there;
             memcpy(&there, bytes + samples[j] - d - (LANES - 1), sizeof there);
             alike -= (lanes)(there == wanted[j]);
         }
-        uint64_t more[2];
+        uint64_t more[LANES / 8];
         lanes above = (lanes)(alike > (lanes){0} + most);
         memcpy(more, &above, sizeof more);
-        if ((more[0] | more[1]) == 0)
+        if ((more[0] | more[1] | more[2] | more[3]) == 0)
             continue;
         for (size_t lane = LANES; lane-- > 0;)
             if (alike[lane] > most) {
@@ -122,19 +127,48 @@ static size_t most_alike(const uint8_t *bytes, const size_t samples[SAMPLES], si
     return distance;
 }
 
+static size_t most_alike_portable(const uint8_t *bytes, const size_t *samples, size_t nsamples, size_t to) {
+    return most_alike(bytes, samples, nsamples, to);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static size_t most_alike_avx2(const uint8_t *bytes, const size_t *samples,
+                                                              size_t nsamples, size_t to) {
+    return most_alike(bytes, samples, nsamples, to);
+}
+#endif
+
+/* A frame of atoms is like the one before; that it is like the second one before was found instead by chance. */
+static size_t least_of(const uint8_t *bytes, size_t n, size_t distance) {
+    size_t best = distance, most = count_equal(bytes, n, distance);
+    for (size_t k = 2; k <= 4; k++) {
+        size_t alike = distance % k == 0 ? count_equal(bytes, n, distance / k) : 0;
+        if (alike >= most) {
+            best = distance / k;
+            most = alike;
+        }
+    }
+    return best;
+}
+
 size_t mrec_run_distance(const uint8_t *bytes, size_t n) {
-    size_t samples[SAMPLES], half = n / 2;
-    if (n < 4 * SAMPLES)
+    size_t samples[SAMPLES], start = n / 2 + LANES, nsamples = n < FEW ? FEW_SAMPLES : SAMPLES, distance;
+    if (n < 4 * LANES)
         return 0;
-    for (size_t j = 0; j < SAMPLES; j++)
-        samples[j] = half + LANES + (n - half - LANES) / SAMPLES * j;
-    size_t distance = most_alike(bytes, samples, half);
+    for (size_t j = 0; j < nsamples; j++)
+        samples[j] = start + (n - start) / nsamples * j;
+#if defined(__x86_64__)
+    if (mrec_cpu() & MREC_CPU_AVX2)
+        distance = most_alike_avx2(bytes, samples, nsamples, start);
+    else
+#endif
+        distance = most_alike_portable(bytes, samples, nsamples, start);
+    const uint8_t *checked = bytes + start;
+    const size_t nchecked = n - start < 2048 ? n - start : 2048;
+    if (distance > 1)
+        distance = least_of(checked, nchecked, distance);
     if (distance <= 1)
         return 0;
-    const size_t checked =
-        n - half < 2048 ? n - half : 2048; /* more often than next to it, and than the byte before? */
-    size_t alike = count_equal(bytes + half, checked, distance);
-    bool stands_out = 4 * alike > 5 * count_equal(bytes + half, checked, distance - 1) &&
-                      alike > count_equal(bytes + half, checked, 1) && alike > checked / 4;
-    return stands_out ? distance : 0;
+    size_t alike = count_equal(checked, nchecked, distance), by_chance = count_equal(checked, nchecked, distance - 1);
+    return 4 * alike > 5 * by_chance && alike > nchecked / 4 ? distance : 0;
 }

@@ -15,7 +15,7 @@
 #define MAX_PLANES 16
 #define MIN_SIZE 1024
 #define MIN_BLOCK 64
-#define SAMPLE ((size_t)1024)
+#define SAMPLE ((size_t)512)
 #define LONG_RUN 8
 #define MAX_TESTS 2
 #define MATCH_BITS 10 /* what a run takes */
@@ -23,7 +23,7 @@
 #define WINDOW ((size_t)8 * 1024 * 1024) /* what every decoder has to be able to keep */
 
 struct mrec_zframe {
-    uint64_t equal[BLOCK / 64 + 2];
+    uint64_t equal[2][BLOCK / 64 + 2]; /* for the two parts of a stretch, see divide */
     mrec_sequence sequences[MAX_SEQUENCES];
     uint8_t section[MREC_SEQUENCE_MOST * MAX_SEQUENCES + MREC_SEQUENCES_MORE];
     uint8_t literals[BLOCK + 64];
@@ -153,33 +153,45 @@ typedef struct matches {
     size_t distance; /* the last one's */
 } matches;
 
-/* Add the runs in [from, to) of at least `least` bytes at `distance`. There is always a literal before a match: without
- * one, an offset of 1 would not mean the last distance. */
-static void add_runs(frame *f, const stretch *s, size_t from, size_t to, size_t distance, unsigned least, matches *m) {
-    const uint64_t *equal = f->z->equal;
-    if (from <= m->stop)
-        from = m->stop + 1;
-    if (from >= to)
-        return;
-    const size_t n = to - from;
-    mrec_equal_bits(s->bytes + from, n, distance, f->z->equal);
-    for (size_t i = 0; m->n < MAX_SEQUENCES && (i = mrec_run_start(equal, n, i, least)) < n;) {
-        size_t end = mrec_run_end(equal, i);
-        uint32_t offset = distance == m->distance ? 1 : (uint32_t)distance + 3;
-        f->z->sequences[m->n++] = (mrec_sequence){(uint32_t)(from + i - m->stop), (uint32_t)(end - i), offset};
+/* A part of a stretch, and where its bytes are those at a distance. */
+typedef struct part {
+    size_t from, to, distance;
+    uint64_t *equal;
+} part;
+
+/* The first frame of atoms, where bytes repeat the byte before, and the rest, where they repeat the frame before. Where
+ * no distance is known all is the first part. */
+static void divide(frame *f, const stretch *s, part parts[2]) {
+    size_t first = f->distance == 0 ? s->n : f->distance > s->before ? f->distance - s->before : 0;
+    if (first > s->n)
+        first = s->n;
+    parts[0] = (part){1, first, 1, f->z->equal[0]};
+    parts[1] = (part){first > 0 ? first : 1, s->n, f->distance, f->z->equal[1]};
+    for (int i = 0; i < 2; i++)
+        if (parts[i].from < parts[i].to)
+            mrec_equal_bits(s->bytes + parts[i].from, parts[i].to - parts[i].from, parts[i].distance, parts[i].equal);
+}
+
+/* Add the runs of at least `least` bytes. There is always a literal before a match: without one, an offset of 1 would
+ * not mean the last distance. */
+static void add_runs(frame *f, const part *p, unsigned least, matches *m) {
+    size_t i = m->stop >= p->from ? m->stop + 1 - p->from : 0;
+    const size_t n = p->from < p->to ? p->to - p->from : 0;
+    while (m->n < MAX_SEQUENCES && i < n && (i = mrec_run_start(p->equal, n, i, least)) < n) {
+        size_t end = mrec_run_end(p->equal, i);
+        uint32_t offset = p->distance == m->distance ? 1 : (uint32_t)p->distance + 3;
+        f->z->sequences[m->n++] = (mrec_sequence){(uint32_t)(p->from + i - m->stop), (uint32_t)(end - i), offset};
         m->covered += end - i;
-        m->distance = distance;
-        m->stop = from + end;
+        m->distance = p->distance;
+        m->stop = p->from + end;
         i = end + 1;
     }
 }
 
-/* Runs against the frame of atoms before where there is one, of one byte otherwise. */
-static matches find_runs(frame *f, const stretch *s, unsigned least) {
+static matches find_runs(frame *f, const part parts[2], unsigned least) {
     matches m = {.distance = f->last};
-    size_t first = f->distance == 0 ? s->n : f->distance > s->before ? f->distance - s->before : 0;
-    add_runs(f, s, 1, first < s->n ? first : s->n, 1, least, &m);
-    add_runs(f, s, first, s->n, f->distance, least, &m);
+    add_runs(f, &parts[0], least, &m);
+    add_runs(f, &parts[1], least, &m);
     return m;
 }
 
@@ -201,7 +213,7 @@ static bool is_noise(const stretch *s) {
     mrec_histogram(sample, SAMPLE, counts);
     for (int i = 0; i < 256; i++)
         collisions += (uint64_t)counts[i] * counts[i];
-    return collisions < SAMPLE + SAMPLE * SAMPLE / 256 * 107 / 100;
+    return collisions < SAMPLE + SAMPLE * SAMPLE / 256 * 113 / 100;
 }
 
 /* Whether matches at all distances would save a third more than those at one distance. */
@@ -214,7 +226,9 @@ static bool pays(const matches *m, const stretch *s, uint64_t bits) {
 }
 
 static void put_stretch(frame *f, const stretch *s) {
-    matches m = find_runs(f, s, LONG_RUN);
+    part parts[2];
+    divide(f, s, parts);
+    matches m = find_runs(f, parts, LONG_RUN);
     literals l = {0};
     uint64_t bits = NOISE;
     bool mostly = m.covered > s->n / 2;
@@ -230,7 +244,7 @@ static void put_stretch(frame *f, const stretch *s) {
     }
     unsigned least = least_run(bits);
     if (least < LONG_RUN)
-        m = find_runs(f, s, least);
+        m = find_runs(f, parts, least);
     if (pays(&m, s, bits)) {
         if (!mostly || least < LONG_RUN)
             take_rest(f->z, s, m.n, &l);
@@ -268,16 +282,14 @@ static void put_plane(frame *f, const uint8_t *bytes, size_t n) {
     }
 }
 
-/* The upper planes are those that change least from one frame of atoms to the next. */
+/* Of the planes that are not all the same, the highest is the one that changes least between frames of atoms. */
 static void find_distance(frame *f, const uint8_t *planes, size_t n, size_t nplanes) {
-    for (size_t p = nplanes; p-- > 0 && n >= MIN_BLOCK;) {
-        const uint8_t *plane = planes + p * n;
-        if (!mrec_run_flat(plane, n)) {
-            size_t distance = mrec_run_distance(plane, n);
+    for (size_t p = nplanes; p-- > 0 && n >= MIN_BLOCK;)
+        if (!mrec_run_flat(planes + p * n, n)) {
+            size_t distance = mrec_run_distance(planes + p * n, n);
             f->distance = distance < WINDOW ? distance : 0;
             return;
         }
-    }
 }
 
 static void put_frame_header(frame *f, size_t n) {
