@@ -20,6 +20,8 @@ static unsigned detect(void) {
         features |= MREC_CPU_AVX2;
     if (__builtin_cpu_supports("bmi2"))
         features |= MREC_CPU_BMI2;
+    if (__builtin_cpu_supports("vpclmulqdq") && features == (MREC_CPU_CRC32C | MREC_CPU_AVX2 | MREC_CPU_BMI2))
+        features |= MREC_CPU_VPCLMUL;
 #elif defined(__aarch64__) && defined(__linux__)
     if (getauxval(AT_HWCAP) & HWCAP_CRC32)
         features |= MREC_CPU_CRC32C;

@@ -152,12 +152,15 @@ int main(void) {
         {"shuffle", test_shuffle}, {"quantize", test_quantize}, {"zframe", test_zframe},   {"codec", test_codec},
         {"damage", test_damage},   {"shard", test_shard},       {"options", test_options}, {"strided", test_strided},
         {"reader", test_reader},   {"archive", test_archive},   {"writer", test_writer},   {"threads", test_threads}};
-    static const unsigned features[] = {~0u, 0};
-    for (size_t f = 0; f < 2; f++) {
-        mrec_cpu_allow(features[f]);
+    static const struct {
+        const char *name;
+        unsigned features;
+    } processors[] = {{"", ~0u}, {" (older)", MREC_CPU_CRC32C}, {" (portable)", 0}};
+    for (size_t p = 0; p < 3; p++) {
+        mrec_cpu_allow(processors[p].features);
         for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
             tests[i].run();
-            printf("ok %s%s\n", tests[i].name, features[f] ? "" : " (portable)");
+            printf("ok %s%s\n", tests[i].name, processors[p].name);
         }
     }
     return 0;
