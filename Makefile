@@ -8,7 +8,7 @@ CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc $(MREC_CFLA
 LDLIBS = $(or $(MREC_LDFLAGS),$(shell pkg-config --libs libdeflate libzstd)) -pthread -lm
 ARGS =
 
-.PHONY: demo test test-c bench lint docs amalgamation install clean distclean
+.PHONY: demo test test-c bench bench-chunks lint docs amalgamation install clean distclean
 
 demo:
 	@tools/setup.sh convert plot
@@ -22,6 +22,12 @@ test-c:
 	@tools/setup.sh test
 	@$(MAKE) --no-print-directory build/test-core
 	@build/test-core
+
+# zframe against zstd, chunk by chunk; ARGS: a file of doubles and how many make a chunk.
+bench-chunks:
+	@mkdir -p build
+	$(CC) $(CFLAGS) -O3 benchmarks/chunks.c csrc/*.c $(LDLIBS) -o build/bench-chunks
+	@build/bench-chunks $(ARGS)
 
 build/test-core: $(wildcard csrc/*.[ch] csrc/include/*.h csrc/tests/*.[ch])
 	$(CC) $(CFLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all $(filter %.c,$^) $(LDLIBS) -o $@

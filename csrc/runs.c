@@ -76,7 +76,7 @@ size_t mrec_run_end(const uint64_t *equal, size_t from) {
 
 #define SAMPLES 48     /* of a long plane, */
 #define FEW_SAMPLES 24 /* and of one with so few distances that chance cannot do much */
-#define FEW 8192
+#define FEW 16384
 #define LANES 32
 #define INLINE static inline __attribute__((always_inline))
 
@@ -91,10 +91,12 @@ bool mrec_run_flat(const uint8_t *bytes, size_t n) {
     return flat > FEW_SAMPLES / 2;
 }
 
-static size_t count_equal(const uint8_t *bytes, size_t n, size_t distance) {
+/* At how many places three bytes in a row are those at the distance: the shortest run. */
+static size_t count_runs(const uint8_t *bytes, size_t n, size_t distance) {
+    const uint8_t *before = bytes - distance;
     size_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += bytes[i] == bytes[i - distance];
+    for (size_t i = 0; i + 2 < n; i++)
+        sum += ((bytes[i] ^ before[i]) | (bytes[i + 1] ^ before[i + 1]) | (bytes[i + 2] ^ before[i + 2])) == 0;
     return sum;
 }
 
@@ -140,9 +142,9 @@ __attribute__((target("avx2"))) static size_t most_alike_avx2(const uint8_t *byt
 
 /* A frame of atoms is like the one before; that it is like the second one before was found instead by chance. */
 static size_t least_of(const uint8_t *bytes, size_t n, size_t distance) {
-    size_t best = distance, most = count_equal(bytes, n, distance);
+    size_t best = distance, most = count_runs(bytes, n, distance);
     for (size_t k = 2; k <= 4; k++) {
-        size_t alike = distance % k == 0 ? count_equal(bytes, n, distance / k) : 0;
+        size_t alike = distance % k == 0 ? count_runs(bytes, n, distance / k) : 0;
         if (alike >= most) {
             best = distance / k;
             most = alike;
@@ -169,6 +171,7 @@ size_t mrec_run_distance(const uint8_t *bytes, size_t n) {
         distance = least_of(checked, nchecked, distance);
     if (distance <= 1)
         return 0;
-    size_t alike = count_equal(checked, nchecked, distance), by_chance = count_equal(checked, nchecked, distance - 1);
-    return 4 * alike > 5 * by_chance && alike > nchecked / 4 ? distance : 0;
+    size_t runs = count_runs(checked, nchecked, distance), by_chance = count_runs(checked, nchecked, distance - 1);
+    bool better = runs > count_runs(checked, nchecked, 1); /* than repeating the byte before */
+    return better && 4 * runs > 5 * by_chance && runs > nchecked / 32 ? distance : 0;
 }

@@ -16,6 +16,7 @@
 #define MIN_SIZE 1024
 #define MIN_BLOCK 64
 #define SAMPLE ((size_t)512)
+#define PIECE 16
 #define LONG_RUN 8
 #define MAX_TESTS 2
 #define MATCH_BITS 10 /* what a run takes */
@@ -122,9 +123,29 @@ static uint64_t bits_of(const literals *l) {
     return sum > l->n * 256 ? sum / l->n : 256;
 }
 
+/* Whether so many bits each, and the description of their codes, are less than the bytes. */
+static bool is_coded_smaller(const literals *l, uint64_t bits) {
+    size_t distinct = 0;
+    for (int i = 0; i < 256; i++)
+        distinct += l->counts[i] > 0;
+    return l->n * bits / 8 / 256 + distinct * 3 / 8 < l->n - l->n / 64;
+}
+
 static void take_all(const stretch *s, literals *l) {
     l->bytes = s->bytes;
     l->n = s->n;
+    mrec_histogram(l->bytes, l->n, l->counts);
+}
+
+/* Pieces from all over a stretch, as long as it has so many bytes. */
+static void take_sample(mrec_zframe *z, const stretch *s, literals *l) {
+    l->bytes = z->literals;
+    l->n = s->n < SAMPLE ? s->n : SAMPLE;
+    if (s->n < SAMPLE)
+        memcpy(z->literals, s->bytes, s->n);
+    else
+        for (size_t i = 0; i < SAMPLE / PIECE; i++)
+            memcpy(z->literals + i * PIECE, s->bytes + i * (s->n / (SAMPLE / PIECE)), PIECE);
     mrec_histogram(l->bytes, l->n, l->counts);
 }
 
@@ -197,23 +218,16 @@ static matches find_runs(frame *f, const part parts[2], unsigned least) {
 
 /* The shortest run that takes fewer bits as a sequence than as literals of bits / 256 each. */
 static unsigned least_run(uint64_t bits) {
-    return bits < 384 ? LONG_RUN : bits < 640 ? 6 : bits < 1024 ? 4 : 3;
+    return bits < 320 ? LONG_RUN : bits < 448 ? 6 : bits < 640 ? 4 : 3;
 }
 
-/* Whether a sample says that Huffman codes would save less than a hundredth: its bytes collide as seldom as those of
- * chance, of which two are the same once in 256. */
-static bool is_noise(const stretch *s) {
-    uint8_t sample[SAMPLE];
-    uint32_t counts[256];
+/* Whether a sample says that Huffman codes would save hardly anything: its bytes collide as seldom as those of chance,
+ * of which two are the same once in 256. */
+static bool is_noise(const literals *sample) {
     uint64_t collisions = 0;
-    if (s->n < 2 * SAMPLE)
-        return false;
-    for (size_t i = 0; i < 4; i++)
-        memcpy(sample + i * SAMPLE / 4, s->bytes + i * (s->n / 4), SAMPLE / 4);
-    mrec_histogram(sample, SAMPLE, counts);
     for (int i = 0; i < 256; i++)
-        collisions += (uint64_t)counts[i] * counts[i];
-    return collisions < SAMPLE + SAMPLE * SAMPLE / 256 * 113 / 100;
+        collisions += (uint64_t)sample->counts[i] * sample->counts[i];
+    return sample->n == SAMPLE && collisions < SAMPLE + SAMPLE * SAMPLE / 256 * 113 / 100;
 }
 
 /* Whether matches at all distances would save a third more than those at one distance. */
@@ -225,38 +239,46 @@ static bool pays(const matches *m, const stretch *s, uint64_t bits) {
     return m->covered * bits > m->n * MATCH_BITS * 256 + s->n * bits / 64;
 }
 
-static void put_stretch(frame *f, const stretch *s) {
+/* The runs that pay where a literal takes `bits` by a sample. Where they cover most, the literals are what they leave:
+ * rarer bytes, with longer codes, so shorter runs pay too. */
+static matches choose_runs(frame *f, const stretch *s, uint64_t *bits) {
     part parts[2];
     divide(f, s, parts);
-    matches m = find_runs(f, parts, LONG_RUN);
-    literals l = {0};
-    uint64_t bits = NOISE;
-    bool mostly = m.covered > s->n / 2;
-    if (mostly) {
+    unsigned least = least_run(*bits);
+    matches m = find_runs(f, parts, least);
+    if (m.covered > s->n / 2) {
+        literals l;
         take_rest(f->z, s, m.n, &l);
-        bits = bits_of(&l);
-    } else if (!is_noise(s)) {
-        take_all(s, &l);
-        bits = bits_of(&l);
-        f->scattered = f->tests++ < MAX_TESTS && is_scattered(s, bits, m.covered);
-        if (f->scattered)
-            return;
+        *bits = bits_of(&l);
+        if (least_run(*bits) < least)
+            m = find_runs(f, parts, least_run(*bits));
     }
-    unsigned least = least_run(bits);
-    if (least < LONG_RUN)
-        m = find_runs(f, parts, least);
+    return m;
+}
+
+static void put_stretch(frame *f, const stretch *s) {
+    literals l;
+    take_sample(f->z, s, &l);
+    bool noise = is_noise(&l);
+    uint64_t bits = noise ? NOISE : bits_of(&l);
+    matches m = choose_runs(f, s, &bits);
+    if (!noise && m.covered < s->n / 4 && f->tests++ < MAX_TESTS && is_scattered(s, bits, m.covered)) {
+        f->scattered = true;
+        return;
+    }
     if (pays(&m, s, bits)) {
-        if (!mostly || least < LONG_RUN)
-            take_rest(f->z, s, m.n, &l);
+        take_rest(f->z, s, m.n, &l);
         if (put_compressed(f, s, &l, m.n)) {
             f->last = m.distance;
             return;
         }
     }
-    if (l.bytes != s->bytes && l.bytes != NULL)
+    if (!noise) {
         take_all(s, &l);
-    if (l.bytes == NULL || !put_compressed(f, s, &l, 0))
-        put_raw(f, s);
+        if (is_coded_smaller(&l, bits_of(&l)) && put_compressed(f, s, &l, 0))
+            return;
+    }
+    put_raw(f, s);
 }
 
 /* ---- frames ---- */

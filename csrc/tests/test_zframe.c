@@ -106,14 +106,20 @@ static void test_lengths(mrec_zframe *z, ZSTD_DCtx *context) {
     }
 }
 
-/* More than a window, which every decoder keeps. */
+/* More than a window, which every decoder keeps, and a distance of more than a block. */
 static void test_large(mrec_zframe *z, ZSTD_DCtx *context) {
-    size_t each = (size_t)9 << 20;
+    size_t each = (size_t)9 << 20, period = 150000;
     uint64_t state = 7;
     uint8_t *planes = malloc(2 * each);
     assert(planes != NULL);
     memset(planes, 1, each);
     fill_plane(planes + each, each, TWO, &state);
+    assert(there_and_back(z, context, planes, 2 * each, 2));
+    each = 400000;
+    fill_plane(planes, 2 * each, NOISE, &state);
+    for (size_t i = period; i < 2 * each; i++)
+        if (i != each && i % 11 > 0)
+            planes[i] = planes[i - period];
     assert(there_and_back(z, context, planes, 2 * each, 2));
     free(planes);
 }
