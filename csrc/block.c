@@ -157,6 +157,10 @@ static void gather(uint8_t *out, const mrec_column_data *data, uint64_t rows, si
     }
 }
 
+static bool is_one_run_of_doubles(const mrec_column_data *data, size_t row_bytes) {
+    return (data->stride == 0 || data->stride == (ptrdiff_t)row_bytes) && (uintptr_t)data->data % sizeof(double) == 0;
+}
+
 static void widen(double *out, const mrec_column_data *data, uint64_t rows, size_t per_row) {
     const uint8_t *in = data->data;
     ptrdiff_t stride = data->stride ? data->stride : (ptrdiff_t)(per_row * sizeof(float));
@@ -190,13 +194,16 @@ static mrec_status stage_fixed(mrec_column_state *state, const mrec_column_data 
         return MREC_OK;
     if (data->f32 && state->column->dtype != MREC_F64)
         return refuse(at, error, "only an f64 column takes float data");
+    double *values = (double *)(void *)state->staged.data;
+    const double *unrounded = values;
     if (data->f32)
-        widen((double *)(void *)state->staged.data, data, rows, row_bytes / sizeof(double));
+        widen(values, data, rows, row_bytes / sizeof(double));
+    else if (state->grid != 0 && is_one_run_of_doubles(data, row_bytes))
+        unrounded = data->data; /* rounding copies them */
     else
         gather(state->staged.data, data, rows, row_bytes);
     if (state->grid != 0)
-        mrec_quantize((double *)(void *)state->staged.data, (double *)(void *)state->staged.data,
-                      (size_t)n / sizeof(double), state->grid);
+        mrec_quantize(unrounded, values, (size_t)n / sizeof(double), state->grid);
     if (state->column->dtype == MREC_BOOL)
         for (size_t i = 0; i < n; i++)
             state->staged.data[i] = state->staged.data[i] != 0;
