@@ -236,17 +236,17 @@ MREC_INLINE void put_code(top_bits *bits, uint64_t code) {
     bits->count += code;
 }
 
-MREC_INLINE void store(top_bits *bits) {
+MREC_INLINE void store_bits(top_bits *bits) {
     uint64_t ready = bits->word >> (-bits->count & 63); /* with no bits at all: something that is written over */
     memcpy(bits->at, &ready, sizeof ready);
     bits->at += (bits->count & 63) >> 3;
     bits->count &= 7;
 }
 
-static uint8_t *end(top_bits *bits) {
+static uint8_t *end_stream(top_bits *bits) {
     bits->word = bits->word >> 1 | UINT64_C(1) << 63;
     bits->count++;
-    store(bits);
+    store_bits(bits);
     return bits->at + (bits->count > 0);
 }
 
@@ -260,15 +260,15 @@ MREC_INLINE void put_two(const uint64_t *codes, const uint8_t *const bytes[2], s
         put_code(&a, codes[from_a[n - 1]]);
         put_code(&b, codes[from_b[n - 1]]);
     }
-    store(&a);
-    store(&b);
+    store_bits(&a);
+    store_bits(&b);
     for (; n > 0; n -= step) {
         for (unsigned i = 1; i <= step; i++)
             put_code(&a, codes[from_a[n - i]]);
-        store(&a);
+        store_bits(&a);
         for (unsigned i = 1; i <= step; i++)
             put_code(&b, codes[from_b[n - i]]);
-        store(&b);
+        store_bits(&b);
     }
     bits[0] = a;
     bits[1] = b;
@@ -310,9 +310,9 @@ static uint8_t *one_stream(const huffman *h, const uint8_t *bytes, size_t n, uin
     top_bits bits = {.at = out};
     for (; n > 0; n--) {
         put_code(&bits, h->codes[bytes[n - 1]]);
-        store(&bits);
+        store_bits(&bits);
     }
-    return end(&bits);
+    return end_stream(&bits);
 }
 
 /* Streams of n and m <= n bytes, the first to `out`, the second to `aside`. The first bytes of the first one, which are
@@ -324,8 +324,8 @@ static void two_streams(const huffman *h, const uint8_t *bytes, size_t n, size_t
     two(h, from, m, bits);
     for (size_t i = n - m; i > 0; i--) /* 3 at most */
         put_code(&bits[0], h->codes[bytes[i - 1]]);
-    ends[0] = end(&bits[0]);
-    ends[1] = end(&bits[1]);
+    ends[0] = end_stream(&bits[0]);
+    ends[1] = end_stream(&bits[1]);
 }
 
 static uint8_t *four_streams(const huffman *h, const uint8_t *bytes, size_t n, uint8_t *out, uint8_t *aside) {
@@ -347,7 +347,7 @@ static uint8_t *four_streams(const huffman *h, const uint8_t *bytes, size_t n, u
 
 /* ---- the section ---- */
 
-enum { RAW = 0, REPEATED = 1, CODED = 2 };
+enum { LITERALS_RAW = 0, LITERALS_REPEATED = 1, LITERALS_CODED = 2 };
 
 static size_t put_plain_header(unsigned form, size_t n, uint8_t *out) {
     uint32_t header = (uint32_t)(n < 32 ? form | n << 3 : form | (n < 4096 ? 1 << 2 | n << 4 : 3 << 2 | n << 4));
@@ -357,8 +357,8 @@ static size_t put_plain_header(unsigned form, size_t n, uint8_t *out) {
     return size;
 }
 
-static size_t put_raw(const uint8_t *bytes, size_t n, uint8_t *out) {
-    size_t size = put_plain_header(RAW, n, out);
+static size_t put_raw_literals(const uint8_t *bytes, size_t n, uint8_t *out) {
+    size_t size = put_plain_header(LITERALS_RAW, n, out);
     memcpy(out + size, bytes, n);
     return size + n;
 }
@@ -371,16 +371,16 @@ static void put_coded_header(size_t n, size_t coded, uint8_t *out) {
     size_t size = coded_header(n);
     unsigned width = size == 3 ? 10 : size == 4 ? 14 : 18;
     unsigned format = n < FOUR_STREAMS ? 0 : (unsigned)size - 2;
-    uint64_t header = CODED | format << 2 | (uint64_t)n << 4 | (uint64_t)coded << (4 + width);
+    uint64_t header = LITERALS_CODED | format << 2 | (uint64_t)n << 4 | (uint64_t)coded << (4 + width);
     for (size_t i = 0; i < size; i++)
         out[i] = (uint8_t)(header >> 8 * i);
 }
 
 size_t mrec_literals(const uint8_t *bytes, size_t n, const uint32_t counts[256], uint8_t *out, uint8_t *aside) {
     if (n < 32)
-        return put_raw(bytes, n, out);
+        return put_raw_literals(bytes, n, out);
     if (counts[bytes[0]] == n) {
-        size_t size = put_plain_header(REPEATED, n, out);
+        size_t size = put_plain_header(LITERALS_REPEATED, n, out);
         out[size] = bytes[0];
         return size + 1;
     }
@@ -389,10 +389,10 @@ size_t mrec_literals(const uint8_t *bytes, size_t n, const uint32_t counts[256],
     uint64_t bits = build(&h, counts);
     size_t header = coded_header(n);
     if (header + bits / 8 + 24 >= n)
-        return put_raw(bytes, n, out);
+        return put_raw_literals(bytes, n, out);
     size_t described = describe(&h, description);
     if (described == 0 || header + described + bits / 8 + 10 >= n)
-        return put_raw(bytes, n, out);
+        return put_raw_literals(bytes, n, out);
     assign_codes(&h);
     memcpy(out + header, description, described);
     uint8_t *at = out + header + described;

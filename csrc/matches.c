@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#define KEY 6           /* bytes that lead to an earlier place */
-#define PLACES_LOG 11   /* places that are noted, at most */
-#define LOOKS 8         /* stretches that are looked at */
-#define LOOK 32         /* bytes of each */
-#define MATCH_BITS 20   /* what a match takes */
-#define MATCH_LIMIT 256 /* how far one is followed */
+#define KEY 6             /* bytes that lead to an earlier place */
+#define PLACES_LOG 11     /* places that are noted, at most */
+#define LOOKS 8           /* stretches that are looked at */
+#define LOOK 32           /* bytes of each */
+#define ANY_MATCH_BITS 20 /* what a match takes */
+#define MATCH_LIMIT 256   /* how far one is followed */
 
 static uint64_t key_at(const uint8_t *bytes) {
     uint64_t word;
@@ -44,8 +44,8 @@ unsigned mrec_match_sample(const uint8_t *bytes, size_t n, uint64_t bits) {
                 length = match_length(bytes + place, bytes + i, most);
             }
             seen += length * bits;
-            if (length * bits > MATCH_BITS * 256)
-                saved += length * bits - MATCH_BITS * 256;
+            if (length * bits > ANY_MATCH_BITS * 256)
+                saved += length * bits - ANY_MATCH_BITS * 256;
             else
                 length = 1;
             i += length;

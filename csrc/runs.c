@@ -77,10 +77,10 @@ size_t mrec_run_end(const uint64_t *equal, size_t from) {
 #define SAMPLES 48     /* of a long plane, */
 #define FEW_SAMPLES 24 /* and of one with so few distances that chance cannot do much */
 #define FEW 16384
-#define LANES 32
+#define ABREAST 32
 #define INLINE static inline __attribute__((always_inline))
 
-typedef uint8_t lanes __attribute__((vector_size(LANES)));
+typedef uint8_t lanes __attribute__((vector_size(ABREAST)));
 
 bool mrec_run_flat(const uint8_t *bytes, size_t n) {
     size_t flat = 0;
@@ -108,22 +108,22 @@ INLINE size_t most_alike(const uint8_t *bytes, const size_t *samples, size_t nsa
     uint8_t most = (uint8_t)(nsamples / 4);
     for (size_t j = 0; j < nsamples; j++)
         wanted[j] = (lanes){0} + bytes[samples[j]];
-    for (size_t d = 1; d + LANES <= to; d += LANES) {
+    for (size_t d = 1; d + ABREAST <= to; d += ABREAST) {
         lanes alike = {0};
         for (size_t j = 0; j < nsamples; j++) {
             lanes there;
-            memcpy(&there, bytes + samples[j] - d - (LANES - 1), sizeof there);
+            memcpy(&there, bytes + samples[j] - d - (ABREAST - 1), sizeof there);
             alike -= (lanes)(there == wanted[j]);
         }
-        uint64_t more[LANES / 8];
+        uint64_t more[ABREAST / 8];
         lanes above = (lanes)(alike > (lanes){0} + most);
         memcpy(more, &above, sizeof more);
         if ((more[0] | more[1] | more[2] | more[3]) == 0)
             continue;
-        for (size_t lane = LANES; lane-- > 0;)
+        for (size_t lane = ABREAST; lane-- > 0;)
             if (alike[lane] > most) {
                 most = alike[lane];
-                distance = d + (LANES - 1) - lane;
+                distance = d + (ABREAST - 1) - lane;
             }
     }
     return distance;
@@ -154,8 +154,8 @@ static size_t least_of(const uint8_t *bytes, size_t n, size_t distance) {
 }
 
 size_t mrec_run_distance(const uint8_t *bytes, size_t n) {
-    size_t samples[SAMPLES], start = n / 2 + LANES, nsamples = n < FEW ? FEW_SAMPLES : SAMPLES, distance;
-    if (n < 4 * LANES)
+    size_t samples[SAMPLES], start = n / 2 + ABREAST, nsamples = n < FEW ? FEW_SAMPLES : SAMPLES, distance;
+    if (n < 4 * ABREAST)
         return 0;
     for (size_t j = 0; j < nsamples; j++)
         samples[j] = start + (n - start) / nsamples * j;

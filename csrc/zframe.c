@@ -5,12 +5,12 @@
 #include "huffman.h"
 #include "matches.h"
 #include "runs.h"
-#include "sequences.h"
+#include "zsequences.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define BLOCK ((size_t)128 * 1024) /* the most that a block may hold */
+#define MAX_BLOCK ((size_t)128 * 1024) /* the most that a block may hold */
 #define MAX_SEQUENCES ((size_t)16 * 1024)
 #define MAX_PLANES 16
 #define MIN_SIZE 1024
@@ -19,15 +19,15 @@
 #define PIECE 16
 #define LONG_RUN 8
 #define MAX_TESTS 2
-#define MATCH_BITS 10 /* what a run takes */
+#define RUN_BITS 10 /* what a run takes */
 #define NOISE (8 * 256)
 #define WINDOW ((size_t)8 * 1024 * 1024) /* what every decoder has to be able to keep */
 
 struct mrec_zframe {
-    uint64_t equal[2][BLOCK / 64 + 2]; /* for the two parts of a stretch, see divide */
-    mrec_sequence sequences[MAX_SEQUENCES];
-    uint8_t section[MREC_SEQUENCE_MOST * MAX_SEQUENCES + MREC_SEQUENCES_MORE];
-    uint8_t literals[BLOCK + 64];
+    uint64_t equal[2][MAX_BLOCK / 64 + 2]; /* for the two parts of a stretch, see divide */
+    mrec_zsequence sequences[MAX_SEQUENCES];
+    uint8_t section[MREC_ZSEQUENCE_MOST * MAX_SEQUENCES + MREC_ZSEQUENCES_MORE];
+    uint8_t literals[MAX_BLOCK + 64];
     uint8_t aside[MREC_HUFFMAN_ASIDE];
 };
 
@@ -52,7 +52,7 @@ typedef struct frame {
     bool scattered;  /* one has said that they do: better leave it to zstd */
 } frame;
 
-/* A part of a plane, at most BLOCK bytes. */
+/* A part of a plane, at most MAX_BLOCK bytes. */
 typedef struct stretch {
     const uint8_t *bytes;
     size_t n;
@@ -61,9 +61,9 @@ typedef struct stretch {
 
 /* ---- blocks ---- */
 
-enum { RAW = 0, REPEATED = 1, COMPRESSED = 2 };
+enum { BLOCK_RAW = 0, BLOCK_REPEATED = 1, BLOCK_COMPRESSED = 2 };
 
-static void put_header(frame *f, unsigned type, size_t size) {
+static void put_block_header(frame *f, unsigned type, size_t size) {
     uint32_t header = (uint32_t)(type << 1 | size << 3);
     f->block = f->at;
     for (int i = 0; i < 3; i++)
@@ -72,15 +72,15 @@ static void put_header(frame *f, unsigned type, size_t size) {
 
 static void put_repeats(frame *f) {
     while (f->repeats > 0) {
-        size_t n = f->repeats < BLOCK ? f->repeats : BLOCK;
-        put_header(f, REPEATED, n);
+        size_t n = f->repeats < MAX_BLOCK ? f->repeats : MAX_BLOCK;
+        put_block_header(f, BLOCK_REPEATED, n);
         *f->at++ = f->repeated;
         f->repeats -= n;
     }
 }
 
-static void put_raw(frame *f, const stretch *s) {
-    put_header(f, RAW, s->n);
+static void put_raw_block(frame *f, const stretch *s) {
+    put_block_header(f, BLOCK_RAW, s->n);
     memcpy(f->at, s->bytes, s->n);
     f->at += s->n;
 }
@@ -98,7 +98,7 @@ static bool put_compressed(frame *f, const stretch *s, const literals *l, size_t
     size_t rest = 1, limit = s->n - s->n / 64 - 2;
     z->section[0] = 0;
     if (nsequences > 0)
-        rest = mrec_sequences(z->sequences, nsequences, z->section);
+        rest = mrec_zsequences(z->sequences, nsequences, z->section);
     if (rest >= limit || (size_t)(f->end - f->at) < 3 + l->n + MREC_HUFFMAN_MARGIN + rest)
         return false;
     uint8_t *content = f->at + 3;
@@ -106,7 +106,7 @@ static bool put_compressed(frame *f, const stretch *s, const literals *l, size_t
     if (size + rest >= limit)
         return false;
     memcpy(content + size, z->section, rest);
-    put_header(f, COMPRESSED, size + rest);
+    put_block_header(f, BLOCK_COMPRESSED, size + rest);
     f->at += size + rest;
     return true;
 }
@@ -201,7 +201,7 @@ static void add_runs(frame *f, const part *p, unsigned least, matches *m) {
     while (m->n < MAX_SEQUENCES && i < n && (i = mrec_run_start(p->equal, n, i, least)) < n) {
         size_t end = mrec_run_end(p->equal, i);
         uint32_t offset = p->distance == m->distance ? 1 : (uint32_t)p->distance + 3;
-        f->z->sequences[m->n++] = (mrec_sequence){(uint32_t)(p->from + i - m->stop), (uint32_t)(end - i), offset};
+        f->z->sequences[m->n++] = (mrec_zsequence){(uint32_t)(p->from + i - m->stop), (uint32_t)(end - i), offset};
         m->covered += end - i;
         m->distance = p->distance;
         m->stop = p->from + end;
@@ -236,7 +236,7 @@ static bool is_scattered(const stretch *s, uint64_t bits, size_t covered) {
 }
 
 static bool pays(const matches *m, const stretch *s, uint64_t bits) {
-    return m->covered * bits > m->n * MATCH_BITS * 256 + s->n * bits / 64;
+    return m->covered * bits > m->n * RUN_BITS * 256 + s->n * bits / 64;
 }
 
 /* The runs that pay where a literal takes `bits` by a sample. Where they cover most, the literals are what they leave:
@@ -278,7 +278,7 @@ static void put_stretch(frame *f, const stretch *s) {
         if (is_coded_smaller(&l, bits_of(&l)) && put_compressed(f, s, &l, 0))
             return;
     }
-    put_raw(f, s);
+    put_raw_block(f, s);
 }
 
 /* ---- frames ---- */
@@ -288,8 +288,8 @@ static bool is_constant(const uint8_t *bytes, size_t n) {
 }
 
 static void put_plane(frame *f, const uint8_t *bytes, size_t n) {
-    for (size_t at = 0; at < n && !f->scattered; at += BLOCK) {
-        stretch s = {bytes + at, n - at < BLOCK ? n - at : BLOCK, at};
+    for (size_t at = 0; at < n && !f->scattered; at += MAX_BLOCK) {
+        stretch s = {bytes + at, n - at < MAX_BLOCK ? n - at : MAX_BLOCK, at};
         bool constant = is_constant(s.bytes, s.n);
         if (!constant || s.bytes[0] != f->repeated)
             put_repeats(f);
@@ -297,7 +297,7 @@ static void put_plane(frame *f, const uint8_t *bytes, size_t n) {
             f->repeated = s.bytes[0];
             f->repeats += s.n;
         } else if (s.n < MIN_BLOCK) {
-            put_raw(f, &s);
+            put_raw_block(f, &s);
         } else {
             put_stretch(f, &s);
         }
@@ -327,7 +327,7 @@ static void put_frame_header(frame *f, size_t n) {
 
 /* What ZSTD_compressBound says, which is more than headers and raw blocks take. */
 static size_t bound(size_t n) {
-    return n + n / 256 + (n < BLOCK ? (BLOCK - n) / 2048 : 0);
+    return n + n / 256 + (n < MAX_BLOCK ? (MAX_BLOCK - n) / 2048 : 0);
 }
 
 size_t mrec_zframe_encode(mrec_zframe *z, const uint8_t *planes, size_t n, size_t size, uint8_t *out, size_t room) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sequences.h"
+#include "zsequences.h"
 
 #include "fse.h"
 
-typedef enum part { LITERALS, OFFSETS, MATCHES, PARTS } part;
+typedef enum field { FIELD_LITERALS, FIELD_OFFSETS, FIELD_MATCHES, FIELDS } field;
 
-/* The coding of a part: the table that every decoder knows, no bits as all codes are one, a table in the section. */
-enum { PREDEFINED = 0, REPEATED = 1, DESCRIBED = 2 };
+/* The coding of a field: the table that every decoder knows, no bits as all codes are one, a table in the section. */
+enum { MODE_PREDEFINED = 0, MODE_REPEATED = 1, MODE_DESCRIBED = 2 };
 
-#define PREDEFINED_LOG(p) ((p) == OFFSETS ? 5u : 6u)
+#define PREDEFINED_LOG(p) ((p) == FIELD_OFFSETS ? 5u : 6u)
 
-static const unsigned max_log[PARTS] = {9, 8, 9}, ncodes[PARTS] = {36, 29, 53};
-static const int16_t predefined[PARTS][MREC_FSE_SYMBOLS] = {
+static const unsigned max_log[FIELDS] = {9, 8, 9}, ncodes[FIELDS] = {36, 29, 53};
+static const int16_t predefined[FIELDS][MREC_FSE_SYMBOLS] = {
     {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1},
     {1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1},
     {1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  1,  1,  1,  1,  1,  1, 1,
@@ -41,10 +41,10 @@ static const uint8_t match_bits[53] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 
                                        2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 typedef struct codes {
-    uint8_t of[PARTS];
+    uint8_t of[FIELDS];
 } codes;
 
-MREC_INLINE codes codes_of(const mrec_sequence *s) {
+MREC_INLINE codes codes_of(const mrec_zsequence *s) {
     uint32_t literals = s->literals, match = s->match - 3;
     return (codes){{literals < 64 ? literal_codes[literals] : (uint8_t)(mrec_log2(literals) + LITERALS_ABOVE),
                     (uint8_t)mrec_log2(s->offset),
@@ -52,8 +52,9 @@ MREC_INLINE codes codes_of(const mrec_sequence *s) {
 }
 
 /* What the codes leave open. */
-MREC_INLINE void put_rest(mrec_bits *bits, const mrec_sequence *s, codes c) {
-    unsigned literals = literal_bits[c.of[LITERALS]], match = match_bits[c.of[MATCHES]], offset = c.of[OFFSETS];
+MREC_INLINE void put_rest(mrec_bits *bits, const mrec_zsequence *s, codes c) {
+    unsigned literals = literal_bits[c.of[FIELD_LITERALS]], match = match_bits[c.of[FIELD_MATCHES]],
+             offset = c.of[FIELD_OFFSETS];
     mrec_bits_put(bits, s->literals & ((1u << literals) - 1), literals); /* 16 bits at most */
     if (bits->count > 24)
         mrec_bits_store(bits);
@@ -79,7 +80,7 @@ static uint64_t cost(const uint32_t *counts, unsigned n, const int16_t *shares, 
 }
 
 /* Choose the coding of a part and put its description, of *size bytes. */
-static unsigned choose(part p, const uint32_t *counts, uint32_t total, mrec_fse *fse, uint8_t *out, size_t *size) {
+static unsigned choose(field p, const uint32_t *counts, uint32_t total, mrec_fse *fse, uint8_t *out, size_t *size) {
     int16_t shares[MREC_FSE_SYMBOLS] = {0};
     unsigned distinct = 0, last = 0;
     for (unsigned s = 0; s < MREC_FSE_SYMBOLS; s++)
@@ -92,7 +93,7 @@ static unsigned choose(part p, const uint32_t *counts, uint32_t total, mrec_fse 
         out[0] = (uint8_t)last;
         *size = 1;
         fse->log = 0;
-        return REPEATED;
+        return MODE_REPEATED;
     }
     unsigned log = mrec_fse_log(total, distinct, max_log[p]);
     mrec_fse_share(counts, last + 1, total, log, shares);
@@ -100,11 +101,11 @@ static unsigned choose(part p, const uint32_t *counts, uint32_t total, mrec_fse 
     uint64_t known = last < ncodes[p] ? cost(counts, last + 1, predefined[p], PREDEFINED_LOG(p)) : UINT64_MAX;
     if (known <= cost(counts, last + 1, shares, log) + described * 8 * 256) {
         mrec_fse_build(fse, predefined[p], ncodes[p], PREDEFINED_LOG(p));
-        return PREDEFINED;
+        return MODE_PREDEFINED;
     }
     mrec_fse_build(fse, shares, last + 1, log);
     *size = described;
-    return DESCRIBED;
+    return MODE_DESCRIBED;
 }
 
 /* ---- the section ---- */
@@ -120,41 +121,42 @@ static size_t put_number(size_t n, uint8_t *out) {
 }
 
 /* From the last sequence to the first. A part whose codes are all one has no state. */
-static uint8_t *put_sequences(const mrec_sequence *sequences, size_t n, const mrec_fse fse[PARTS], uint8_t *out) {
-    static const part order[] = {OFFSETS, MATCHES, LITERALS}; /* of going on; the first states are read as in `part` */
+static uint8_t *put_sequences(const mrec_zsequence *sequences, size_t n, const mrec_fse fse[FIELDS], uint8_t *out) {
+    static const field order[] = {FIELD_OFFSETS, FIELD_MATCHES,
+                                  FIELD_LITERALS}; /* of going on; the first states are read as in `field` */
     mrec_bits bits = {.at = out};
-    unsigned states[PARTS] = {0};
+    unsigned states[FIELDS] = {0};
     codes c = codes_of(&sequences[n - 1]);
-    for (int p = 0; p < PARTS; p++)
+    for (int p = 0; p < FIELDS; p++)
         if (fse[p].log > 0)
             states[p] = mrec_fse_start(&fse[p], c.of[p]);
     put_rest(&bits, &sequences[n - 1], c);
     for (size_t i = n - 1; i-- > 0;) {
         c = codes_of(&sequences[i]);
-        for (int k = 0; k < PARTS; k++)
+        for (int k = 0; k < FIELDS; k++)
             if (fse[order[k]].log > 0)
                 mrec_fse_put(&bits, &fse[order[k]], &states[order[k]], c.of[order[k]]);
         put_rest(&bits, &sequences[i], c);
     }
-    for (int p = PARTS; p-- > 0;)
+    for (int p = FIELDS; p-- > 0;)
         if (fse[p].log > 0)
             mrec_fse_finish(&bits, &fse[p], states[p]);
     mrec_bits_store(&bits);
     return mrec_bits_end(&bits);
 }
 
-size_t mrec_sequences(const mrec_sequence *sequences, size_t n, uint8_t *out) {
-    uint32_t counts[PARTS][MREC_FSE_SYMBOLS] = {{0}};
-    mrec_fse fse[PARTS];
+size_t mrec_zsequences(const mrec_zsequence *sequences, size_t n, uint8_t *out) {
+    uint32_t counts[FIELDS][MREC_FSE_SYMBOLS] = {{0}};
+    mrec_fse fse[FIELDS];
     for (size_t i = 0; i < n; i++) {
         codes c = codes_of(&sequences[i]);
-        for (int p = 0; p < PARTS; p++)
+        for (int p = 0; p < FIELDS; p++)
             counts[p][c.of[p]]++;
     }
     size_t at = put_number(n, out), modes = at++, size;
     out[modes] = 0;
-    for (int p = 0; p < PARTS; p++) {
-        out[modes] |= (uint8_t)(choose((part)p, counts[p], (uint32_t)n, &fse[p], out + at, &size) << (6 - 2 * p));
+    for (int p = 0; p < FIELDS; p++) {
+        out[modes] |= (uint8_t)(choose((field)p, counts[p], (uint32_t)n, &fse[p], out + at, &size) << (6 - 2 * p));
         at += size;
     }
     return (size_t)(put_sequences(sequences, n, fse, out + at) - out);

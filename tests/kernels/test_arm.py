@@ -15,7 +15,7 @@ from mrec import _core
 
 ROOT = Path(__file__).parents[2]
 COMPILER, EMULATOR = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
-SOURCES = ["cpu", "crc32c", "fse", "huffman", "matches", "quantize", "runs", "sequences", "shuffle", "zframe"]
+SOURCES = ["cpu", "crc32c", "fse", "huffman", "matches", "quantize", "runs", "shuffle", "zframe", "zsequences"]
 
 pytestmark = pytest.mark.skipif(
     COMPILER is None or EMULATOR is None,
