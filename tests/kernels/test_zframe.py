@@ -8,6 +8,7 @@ import subprocess
 import warnings
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numcodecs
 import numpy as np
@@ -55,9 +56,10 @@ def rhodopsin() -> np.ndarray:
     """(3, frames, atoms) on the grid of 1e-3 angstrom."""
     import MDAnalysis as mda
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), TemporaryDirectory() as folder:  # it leaves offsets beside the file
         warnings.simplefilter("ignore")
-        universe = mda.Universe(RHODOPSIN / "md_1u19.gro", RHODOPSIN / "md_1u19.xtc")
+        files = [shutil.copy(RHODOPSIN / name, folder) for name in ("md_1u19.gro", "md_1u19.xtc")]
+        universe = mda.Universe(*files)
         frames = [universe.atoms.positions.T.astype("f8") for _ in universe.trajectory[:6]]
     return np.rint(np.stack(frames, axis=1) * 1024) / 1024
 
