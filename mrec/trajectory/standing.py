@@ -15,6 +15,7 @@ from mrec._core import boot_id
 from mrec.errors import CorruptData, NotARecord, SchemaError, UnsupportedVersion
 from mrec.trajectory.schema import Schema
 from mrec.zarr.codecs import is_int
+from mrec.zarr.group import is_path
 from mrec.zarr.json import parse_object
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_group, parse_node
 from mrec.zarr.store import Store
@@ -165,15 +166,26 @@ def parse_durable(raw: bytes, where: str) -> Durable:
         raise CorruptData(f"{where}: boot_id is {boot!r}, nstep {nstep!r}")
     if not isinstance(documents, dict) or not all(isinstance(text, str) for text in documents.values()):
         raise CorruptData(f"{where}: documents is no object of texts")
+    wrong = [key for key in documents if not (_is_inside(key) and key.endswith("/zarr.json"))]
+    if wrong:
+        raise CorruptData(f"{where}: {wrong[0]!r} is no document of the trajectory")
     if MARKER not in documents:
         raise CorruptData(f"{where}: {MARKER} is missing in it")
     if not isinstance(tails, dict) or not all(_is_tail(tail) for tail in tails.values()):
         raise CorruptData(f"{where}: tails is no object of five numbers each")
+    wrong = [path for path in tails if not _is_inside(path)]
+    if wrong:
+        raise CorruptData(f"{where}: {wrong[0]!r} is no array of the trajectory")
     if not isinstance(document.get("complete"), bool):
         raise CorruptData(f"{where}: complete is {document.get('complete')!r}")
     return Durable(
         boot, int(nstep or 0), document["complete"], documents, {path: tuple(tail) for path, tail in tails.items()}
     )
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path leads below `trajectory/`: packing and recovery take these from the file."""
+    return path.startswith(f"{ROOT}/") and is_path(path)
 
 
 def _is_tail(tail: Any) -> bool:

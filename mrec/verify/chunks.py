@@ -176,7 +176,7 @@ def tail_bytes(value: Value | None, tail: Sequence[int], chain: Chain) -> bytes:
     Its crc32c is that of the chunk's own checksum, where the chunk has one.
     """
     _, _, offset, nbytes, crc = tail
-    raw = b"" if value is None else value.read(offset, nbytes)
+    raw = b"" if value is None or offset + nbytes > value.size else value.read(offset, nbytes)
     pipeline = chain.shard.inner.pipeline if chain.shard is not None else ()
     checked = bool(pipeline) and pipeline[-1][0] == "crc32c"
     if len(raw) != nbytes or _core.crc32c(raw[:-4] if checked else raw) != crc:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mrec.errors import MrecError, NotARecord
+from mrec.errors import CorruptData, MrecError, NotARecord
 from mrec.verify.chunks import Fault, tail_bytes
 from mrec.verify.files import Files
 from mrec.verify.report import Log
@@ -147,14 +147,21 @@ def _durable(log: Log, raw: bytes) -> dict[str, Any] | None:
         "complete": isinstance(found.get("complete"), bool),
         "documents": isinstance(documents, dict) and all(isinstance(text, str) for text in documents.values()),
         "tails": isinstance(tails, dict) and all(map(_is_tail, tails.values())),
+        "a name": all(_is_inside(name) for names in (documents, tails) if isinstance(names, dict) for name in names),
     }
     wrong = [key for key, fits in right.items() if not fits]
     for key in wrong:
-        log.add("durable", DURABLE, f"{key} is {str(found.get(key))[:60]!r}")
+        what = "outside of the trajectory" if key == "a name" else repr(str(found.get(key))[:60])
+        log.add("durable", DURABLE, f"{key} is {what}")
     if not wrong and MARKER not in documents:  # type: ignore[operator]
         log.add("durable", DURABLE, f"it has no document {MARKER}")
         return None
     return None if wrong else found
+
+
+def _is_inside(name: str) -> bool:
+    first, *rest = name.split("/")
+    return first == "trajectory" and bool(rest) and not {"", ".", ".."} & set(rest) and "\0" not in name
 
 
 def _is_tail(tail: Any) -> bool:
@@ -163,7 +170,12 @@ def _is_tail(tail: Any) -> bool:
 
 def _node(log: Log, text: bytes | str, path: str) -> Node | None:
     try:
-        return parse_node(text, path)
+        node = parse_node(text, path)
+        if isinstance(node, ArrayMeta):
+            _ = node.chain  # its codecs may be unknown
+            if path.count("/") < 2 or not node.shape:
+                raise CorruptData(f"{path}: an array stands where none can be")
+        return node
     except MrecError as e:
         log.add("durable", DURABLE, f"its document {e}")
         return None
@@ -193,10 +205,10 @@ def check_durable(log: Log, files: Files, token: Token) -> None:
 
 def _check_tail(log: Log, files: Files, path: str, meta: Node | None, tail: list[int]) -> None:
     file, chunk = tail[:2]
-    if not isinstance(meta, ArrayMeta) or not meta.shape or meta.shape[0] == 0 or meta.chain.shard is None:
+    if not isinstance(meta, ArrayMeta) or meta.shape[0] == 0 or meta.chain.shard is None:
         log.add("durable-tail", path, ".durable has a tail for it and no rows of it")
         return
-    extent = meta.chain.shard.chunk_shape[0]
+    extent = meta.chain.shard.chunk_shape[meta.chain.order.index(0)]
     last = (meta.shape[0] - 1) // extent
     per = meta.grid[0] // extent
     if (file, chunk) != (last // per, last % per):

