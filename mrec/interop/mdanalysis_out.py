@@ -185,6 +185,8 @@ def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: flo
                                       **options)  # fmt: skip
                 _check(form, source, atoms, first)
                 _fill(made.trajectory.ts, atoms, source)
+                if form.name == "XTC":
+                    _check_packed(made.trajectory.ts.positions, options.get("precision", 3), f"frame {atoms.index}")
                 _written(form, atoms, writer.write, made.atoms)
                 taken += 1
         finally:
@@ -226,8 +228,8 @@ def _check(form: Format, source: AtomSource, atoms: Atoms, first: Atoms) -> None
         for kind in ("velocities", "forces"):
             if kind in source.kinds and getattr(atoms, kind) is None:
                 raise MrecError(f"frame {atoms.index} has no {kind}, others have; use a TRR file")
-    if form.name == "XTC" and atoms.step >= 2**31:
-        raise MrecError(f"frame {atoms.index} has the step {atoms.step}; an XTC file has 32 bits for it")
+    if form.name in ("XTC", "TRR") and not -(2**31) <= atoms.step < 2**31:
+        raise MrecError(f"frame {atoms.index} has the step {atoms.step}; {form.name} has 32 bits for it")
     if "first cell" in form.keeps and atoms.cell != first.cell:
         source.note("a PDB file has one cell, that of the first frame; the cells of later frames are dropped")
     if atoms.cell is not None and "cell" in form.keeps:
@@ -235,6 +237,24 @@ def _check(form: Format, source: AtomSource, atoms: Atoms, first: Atoms) -> None
             source.note(f"{form.name} has no origin of the cell; it is dropped")
         if not atoms.cell.periodic.all():
             source.note(f"{form.name} does not say which axes are periodic")
+
+
+#: Of the integers of an XTC file: the largest, and how far apart the nearest two in a row may be (x, y, z summed).
+#: Its compression has a table that ends there; beyond it libmdaxdr writes other numbers, and over its memory.
+_LARGEST, _APART = 2**31 - 128, 2_642_245
+
+
+def _check_packed(positions: np.ndarray, decimals: int, at: str) -> None:
+    """Refuse positions that an XTC file of so many decimals (of nm) cannot hold. Up to 9 are not compressed."""
+    if len(positions) <= 9:
+        return
+    numbers = positions.astype(np.float64) * 10.0 ** (decimals - 1)
+    if not np.all(np.isfinite(numbers)):
+        raise MrecError(f"{at} has a position that is not finite, which an XTC file cannot hold")
+    if max(np.abs(numbers).max(), np.ptp(numbers, axis=0).max()) >= _LARGEST:
+        raise MrecError(f"{at} has positions too large for an XTC file of this precision; use a coarser --precision")
+    if np.abs(np.diff(numbers, axis=0)).sum(axis=1).min() >= _APART:
+        raise MrecError(f"{at} has atoms too far apart for an XTC file of this precision; use a coarser --precision")
 
 
 def _fill(ts: Any, atoms: Atoms, source: AtomSource) -> None:

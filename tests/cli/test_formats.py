@@ -144,6 +144,29 @@ def test_precision_of_xtc(run: Command, record: Path, tmp_path: Path) -> None:
     assert "of no use for a TRR" in run("convert", record, tmp_path / "out.trr", "--precision", "1", code=1)
 
 
+@pytest.mark.parametrize(
+    ("x", "words", "says"),
+    [
+        (np.full(10, np.nan), [], "a position that is not finite"),
+        (np.full(10, 3e7), [], "positions too large"),
+        (np.arange(10) % 2 * 4e7 - 2e7, [], "positions too large"),
+        (np.arange(10) * 3.0, ["--precision", "1e-6"], "atoms too far apart"),
+        (np.arange(10) * 2.6, ["--precision", "1e-6"], ""),
+        (np.full(9, np.inf), [], ""),
+    ],
+)
+def test_what_xtc_cannot_hold(run: Command, tmp_path: Path, x: np.ndarray, words: list[str], says: str) -> None:
+    schema = library.Schema().block("atoms", rows=len(x)).column("x", "f64").column("y", "f64").column("z", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema, units={"length": "angstrom"}) as writer:
+        writer.append(0, atoms={"x": x, "y": np.zeros(len(x)), "z": np.zeros(len(x))})
+    said = run("convert", tmp_path / "a.mrec", tmp_path / "out.xtc", *words, code=1 if says else 0)
+    assert says in said
+    if not says:
+        back = MDAnalysis.Universe.empty(len(x))
+        back.load_new(str(tmp_path / "out.xtc"))
+        assert np.allclose(back.trajectory[0].positions[:, 0], x, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
 def test_extended_xyz(run: Command, record: Path, tmp_path: Path) -> None:
     run("export", record, tmp_path / "out.extxyz", "--start", "1", "--stop", "6", "--stride", "2")
     assert "no place for grid, events; dropped" in run.err
