@@ -180,7 +180,7 @@ def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: flo
         try:
             for atoms in same_number(source, frames, f"a {form.name} file"):
                 if first is None:
-                    made, first = universe(source, atoms), atoms
+                    made, first = _universe_of(form, source, atoms), atoms
                     writer = _written(form, None, lib.Writer, path, n_atoms=len(atoms.positions), format=form.name,
                                       **options)  # fmt: skip
                 _check(form, source, atoms, first)
@@ -191,9 +191,33 @@ def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: flo
                 taken += 1
         finally:
             if writer is not None:
-                _written(form, None, writer.close)
+                try:
+                    _written(form, None, writer.close)
+                finally:
+                    writer.close = lambda: None  # its __del__ would fail once more, with a traceback
+        if form.name == "DCD":
+            _check_whole(form, lib, path, taken)
     _note_losses(form, source)
     return taken
+
+
+def _universe_of(form: Format, source: AtomSource, atoms: Atoms) -> Any:
+    """The universe to write; its atoms all have a word for a name where a line is to have one."""
+    if not len(atoms.positions):
+        raise MrecError(f"frame {atoms.index} has no atoms, which {form.name} cannot say")
+    made = universe(source, atoms)
+    if form.name == "XYZ":
+        words = ["_".join(text.split()) or "X" for text in source.names(atoms, "element", "name", "type")]
+        made.add_TopologyAttr("elements", np.array(words, object))
+    return made
+
+
+def _check_whole(form: Format, lib: Any, path: str, taken: int) -> None:
+    """libdcd does not look at what its writes return; its reader counts frames by the length of the file."""
+    with lib.lib.formats.libdcd.DCDFile(path) as file:
+        found = len(file)
+    if found != taken:
+        raise MrecError(f"of {taken} frames the {form.name} file got {found}: the disk is full, or failed")
 
 
 def _decimals(form: Format, precision: float | None) -> dict[str, int]:
