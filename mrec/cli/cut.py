@@ -17,20 +17,21 @@ from mrec.zarr.metadata import GroupMeta
 from mrec.zarr.store import FilesystemStore
 from mrec.zarr.write import codecs_of, write_array
 
-_BY_CONVENTION = ("atomi", "atomj", "atomk", "atoml")
+#: Columns that name rows of atoms without being declared to.
+BY_CONVENTION = ("atomi", "atomj", "atomk", "atoml")
 
 
 def cut_system(root: str, chosen: Mapping[str, np.ndarray]) -> None:
     """Keep the chosen rows of these blocks, and of the others the rows that refer to nothing else, counted anew.
 
-    MrecError where a reference would be left without its row.
+    A block that is chosen from need not stand in the system for others to refer to its rows. MrecError where a
+    reference would be left without its row.
     """
     system = _system(root)
     if system is None:
         return
-    chosen = {name: rows for name, rows in chosen.items() if name in system}
     blocks = {name: block for name in system if name != "box" and isinstance(block := system[name], Group)}
-    kept: dict[str, np.ndarray] = {name: chosen[name] for name in chosen}
+    kept: dict[str, np.ndarray] = {name: chosen[name] for name in chosen if name in blocks}
     for name, block in blocks.items():
         references = {column: target for column, target in _references(block).items() if target in chosen}
         if references:
@@ -50,7 +51,7 @@ def _references(block: Group) -> dict[str, str]:
     """Column -> block of the system whose rows it names: as declared, or atomi ... atoml by convention."""
     declared = block.attrs.get("targets", {})
     found = {column: str(target).removeprefix("/system/") for column, target in declared.items()}
-    return {**{column: "atoms" for column in _BY_CONVENTION if column in block}, **found}
+    return {**{column: "atoms" for column in BY_CONVENTION if column in block}, **found}
 
 
 def _standing(

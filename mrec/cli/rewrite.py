@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mrec.cli.choice import chosen, frames
-from mrec.cli.cut import cut_system
+from mrec.cli.cut import BY_CONVENTION, cut_system
 from mrec.cli.progress import progress
 from mrec.cli.sizes import disk_usage, human
 from mrec.errors import InvalidValue, MrecError, UnknownName
@@ -104,10 +104,29 @@ def _check_carried(frame: Frame, before: Frame | None) -> None:
 def _taken(plan: Plan, frame: Frame, declared: BlockSchema) -> Block:
     block = frame[declared.name]
     which = plan.rows.get(declared.name)
-    if which is None:
+    references = [name for name in BY_CONVENTION if name in declared.columns] if "atoms" in plan.rows else []
+    if which is None and not references:
         return Block({name: block[name] for name in declared.columns}, nrows=block.nrows)
-    nrows = len(np.arange(block.nrows)[which])
-    return Block({name: block[name][which] for name in declared.columns}, nrows=nrows)
+    rows = np.arange(block.nrows)[slice(None) if which is None else which]
+    columns = {name: block[name][rows] for name in declared.columns}
+    if not references:
+        return Block(columns, nrows=len(rows))
+    if "atoms" not in frame:
+        raise MrecError(f"step {frame.step}: {declared.name!r} refers to rows of 'atoms', and there are none")
+    chosen = np.arange(frame["atoms"].nrows)[plan.rows["atoms"]]
+    keep = np.ones(len(rows), bool)
+    for name in references:
+        keep &= np.isin(columns[name], chosen) | np.ma.getmaskarray(columns[name])
+    if which is not None and not keep.all():
+        raise MrecError(f"step {frame.step}: a chosen row of {declared.name!r} refers to one of 'atoms' that is not")
+    columns = {name: values[keep] for name, values in columns.items()}
+    order = np.argsort(chosen)
+    for name in references:  # of a null row any number will do
+        at = np.searchsorted(chosen, np.ma.getdata(columns[name]), sorter=order)
+        anew = np.append(order, 0)[at].astype(np.uint64)
+        null = np.ma.getmaskarray(columns[name])
+        columns[name] = np.ma.MaskedArray(anew, null) if null.any() else anew
+    return Block(columns, nrows=int(keep.sum()))
 
 
 # ---- what is taken -----------------------------------------------------------------------------------------------
@@ -176,9 +195,10 @@ def _rows(arguments: argparse.Namespace, record: Any, view: Any) -> dict[str, An
 
 
 def _count(record: Any, name: str) -> int:
-    """The rows of a block of the system, or 0."""
+    """The rows of a block in the system, or the most it has in a frame."""
     system = record.system
-    return int(system[name].nrows) if system is not None and name in system else 0
+    found = record.trajectory.schema.blocks[name].rows if system is None or name not in system else system[name].nrows
+    return int(found)
 
 
 # ---- how it is stored --------------------------------------------------------------------------------------------

@@ -180,18 +180,44 @@ def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: flo
         try:
             for atoms in same_number(source, frames, f"a {form.name} file"):
                 if first is None:
-                    made, first = universe(source, atoms), atoms
+                    made, first = _universe_of(form, source, atoms), atoms
                     writer = _written(form, None, lib.Writer, path, n_atoms=len(atoms.positions), format=form.name,
                                       **options)  # fmt: skip
                 _check(form, source, atoms, first)
                 _fill(made.trajectory.ts, atoms, source)
+                if form.name == "XTC":
+                    _check_packed(made.trajectory.ts.positions, options.get("precision", 3), f"frame {atoms.index}")
                 _written(form, atoms, writer.write, made.atoms)
                 taken += 1
         finally:
             if writer is not None:
-                _written(form, None, writer.close)
+                try:
+                    _written(form, None, writer.close)
+                finally:
+                    writer.close = lambda: None  # its __del__ would fail once more, with a traceback
+        if form.name == "DCD":
+            _check_whole(form, lib, path, taken)
     _note_losses(form, source)
     return taken
+
+
+def _universe_of(form: Format, source: AtomSource, atoms: Atoms) -> Any:
+    """The universe to write; its atoms all have a word for a name where a line is to have one."""
+    if not len(atoms.positions):
+        raise MrecError(f"frame {atoms.index} has no atoms, which {form.name} cannot say")
+    made = universe(source, atoms)
+    if form.name == "XYZ":
+        words = ["_".join(text.split()) or "X" for text in source.names(atoms, "element", "name", "type")]
+        made.add_TopologyAttr("elements", np.array(words, object))
+    return made
+
+
+def _check_whole(form: Format, lib: Any, path: str, taken: int) -> None:
+    """libdcd does not look at what its writes return; its reader counts frames by the length of the file."""
+    with lib.lib.formats.libdcd.DCDFile(path) as file:
+        found = len(file)
+    if found != taken:
+        raise MrecError(f"of {taken} frames the {form.name} file got {found}: the disk is full, or failed")
 
 
 def _decimals(form: Format, precision: float | None) -> dict[str, int]:
@@ -226,8 +252,8 @@ def _check(form: Format, source: AtomSource, atoms: Atoms, first: Atoms) -> None
         for kind in ("velocities", "forces"):
             if kind in source.kinds and getattr(atoms, kind) is None:
                 raise MrecError(f"frame {atoms.index} has no {kind}, others have; use a TRR file")
-    if form.name == "XTC" and atoms.step >= 2**31:
-        raise MrecError(f"frame {atoms.index} has the step {atoms.step}; an XTC file has 32 bits for it")
+    if form.name in ("XTC", "TRR") and not -(2**31) <= atoms.step < 2**31:
+        raise MrecError(f"frame {atoms.index} has the step {atoms.step}; {form.name} has 32 bits for it")
     if "first cell" in form.keeps and atoms.cell != first.cell:
         source.note("a PDB file has one cell, that of the first frame; the cells of later frames are dropped")
     if atoms.cell is not None and "cell" in form.keeps:
@@ -235,6 +261,24 @@ def _check(form: Format, source: AtomSource, atoms: Atoms, first: Atoms) -> None
             source.note(f"{form.name} has no origin of the cell; it is dropped")
         if not atoms.cell.periodic.all():
             source.note(f"{form.name} does not say which axes are periodic")
+
+
+#: Of the integers of an XTC file: the largest, and how far apart the nearest two in a row may be (x, y, z summed).
+#: Its compression has a table that ends there; beyond it libmdaxdr writes other numbers, and over its memory.
+_LARGEST, _APART = 2**31 - 128, 2_642_245
+
+
+def _check_packed(positions: np.ndarray, decimals: int, at: str) -> None:
+    """Refuse positions that an XTC file of so many decimals (of nm) cannot hold. Up to 9 are not compressed."""
+    if len(positions) <= 9:
+        return
+    numbers = positions.astype(np.float64) * 10.0 ** (decimals - 1)
+    if not np.all(np.isfinite(numbers)):
+        raise MrecError(f"{at} has a position that is not finite, which an XTC file cannot hold")
+    if max(np.abs(numbers).max(), np.ptp(numbers, axis=0).max()) >= _LARGEST:
+        raise MrecError(f"{at} has positions too large for an XTC file of this precision; use a coarser --precision")
+    if np.abs(np.diff(numbers, axis=0)).sum(axis=1).min() >= _APART:
+        raise MrecError(f"{at} has atoms too far apart for an XTC file of this precision; use a coarser --precision")
 
 
 def _fill(ts: Any, atoms: Atoms, source: AtomSource) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import mrec as library
+from tests.cli.command import ROOT
 from tests.cli.inside import Command, make
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -142,6 +145,75 @@ def test_precision_of_xtc(run: Command, record: Path, tmp_path: Path) -> None:
     expected = columns(first, "x", "y", "z") @ turned(first.box)[1] * 10
     assert np.abs(ts.positions - expected).max() < 6e-5
     assert "of no use for a TRR" in run("convert", record, tmp_path / "out.trr", "--precision", "1", code=1)
+
+
+@pytest.mark.parametrize(
+    ("x", "words", "says"),
+    [
+        (np.full(10, np.nan), [], "a position that is not finite"),
+        (np.full(10, 3e7), [], "positions too large"),
+        (np.arange(10) % 2 * 4e7 - 2e7, [], "positions too large"),
+        (np.arange(10) * 3.0, ["--precision", "1e-6"], "atoms too far apart"),
+        (np.arange(10) * 2.6, ["--precision", "1e-6"], ""),
+        (np.full(9, np.inf), [], ""),
+    ],
+)
+def test_what_xtc_cannot_hold(run: Command, tmp_path: Path, x: np.ndarray, words: list[str], says: str) -> None:
+    schema = library.Schema().block("atoms", rows=len(x)).column("x", "f64").column("y", "f64").column("z", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema, units={"length": "angstrom"}) as writer:
+        writer.append(0, atoms={"x": x, "y": np.zeros(len(x)), "z": np.zeros(len(x))})
+    said = run("convert", tmp_path / "a.mrec", tmp_path / "out.xtc", *words, code=1 if says else 0)
+    assert says in said
+    if not says:
+        back = MDAnalysis.Universe.empty(len(x))
+        back.load_new(str(tmp_path / "out.xtc"))
+        assert np.allclose(back.trajectory[0].positions[:, 0], x, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("ending", ["xtc", "trr", "dcd", "ncdf", "xyz", "pdb"])
+def test_a_full_disk(tmp_path: Path, ending: str) -> None:
+    """The file may have 2 kB: an error of one line, and nothing is left."""
+    script = (
+        "import resource, sys; from mrec.cli import main; resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    out = tmp_path / f"out.{ending}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    call = [sys.executable, "-W", "ignore", "-c", script, "convert", str(big(tmp_path / "b.mrec")), str(out)]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("mrec: error: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert os.listdir(tmp_path) == ["b.mrec"]
+
+
+def big(path: Path) -> Path:
+    schema = library.Schema().block("atoms", rows=100)
+    for name in "xyz":
+        schema.column(name, "f64")
+    with library.TrajectoryWriter(path, schema, durable=False) as writer:
+        for i in range(10):
+            writer.append(i, atoms={"xyz": np.random.default_rng(i).normal(size=(100, 3))})
+    return path
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_no_atoms(run: Command, tmp_path: Path, ending: str) -> None:
+    schema = library.Schema().block("atoms").column("x", "f64").column("y", "f64").column("z", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema) as writer:
+        writer.append(0, atoms={"xyz": np.empty((0, 3))})
+    assert "frame 0 has no atoms" in run("convert", tmp_path / "a.mrec", tmp_path / f"out.{ending}", code=1)
+
+
+def test_names_that_are_no_words(run: Command, tmp_path: Path) -> None:
+    """In an XYZ file every line has a name without blanks: the file is read again."""
+    schema = library.Schema().block("atoms").column("x", "f64").column("y", "f64").column("z", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema.column("element", "string")) as writer:
+        writer.append(0, atoms={"xyz": np.arange(9.0).reshape(3, 3), "element": ["C", "", "a b"]})
+    run("convert", tmp_path / "a.mrec", tmp_path / "out.xyz")
+    back = MDAnalysis.Universe(str(tmp_path / "out.xyz"))
+    assert back.atoms.names.tolist() == ["C", "X", "a_b"]
+    assert np.allclose(back.atoms.positions, np.arange(9.0).reshape(3, 3))
 
 
 def test_extended_xyz(run: Command, record: Path, tmp_path: Path) -> None:

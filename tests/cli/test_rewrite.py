@@ -112,6 +112,40 @@ def test_bonds_are_counted_anew(run: Command, tmp_path: Path) -> None:
     assert bonds["order"].tolist() == [3.0, 4.0]
 
 
+@pytest.mark.parametrize("words", [["--rows", "atoms=1:4"], ["--select", "index 1 2 3"]])
+@pytest.mark.parametrize("beside", [False, True])
+def test_bonds_of_frames_are_counted_anew(run: Command, tmp_path: Path, words: list[str], beside: bool) -> None:
+    """Also those of a system (beside) that has bonds, and no atoms of its own."""
+    a, b = tmp_path / "a.mrec", tmp_path / "b.mrec"
+    schema = library.Schema().block("atoms", rows=5)
+    for name in "xyz":
+        schema.column(name, "f64")
+    bonds = {"atomi": np.arange(4, dtype=np.uint64), "atomj": np.arange(1, 5, dtype=np.uint64)}
+    if not beside:
+        schema.block("bonds").column("atomi", "u64").column("atomj", "u64", nullable=True).column("k", "f64")
+    with library.TrajectoryWriter(a, schema) as writer:
+        writer.append(0, atoms={"xyz": np.arange(15.0).reshape(5, 3)})
+        for i in range(2) if not beside else ():
+            partner = np.ma.MaskedArray(bonds["atomj"], mask=[False, False, i == 1, False])
+            writer.append(i + 1, bonds=bonds | {"atomj": partner, "k": np.arange(4.0) + i})
+    if beside:
+        with library.open(a) as record:
+            record.system = library.Frame({"bonds": bonds})
+    run("convert", a, b, *words)
+    run("verify", b)
+    with library.open(b) as record:
+        assert record.trajectory[0]["atoms"]["x"].tolist() == [3.0, 6.0, 9.0]
+        found = record.system["bonds"] if beside else record.trajectory[1]["bonds"]
+        assert (found["atomi"].tolist(), found["atomj"].tolist()) == ([0, 1], [1, 2])
+        if not beside:
+            last = record.trajectory[2]["bonds"]
+            assert (last["atomi"].tolist(), last["atomj"].tolist()) == ([0, 1], [1, None])
+            assert found["k"].tolist() == [1.0, 2.0]
+    if not beside:
+        problem = run("convert", a, tmp_path / "c.mrec", *words, "--rows", "bonds=0:2", code=1)
+        assert "step 1: a chosen row of 'bonds' refers to one of 'atoms' that is not" in problem
+
+
 def test_storage_stays_or_changes(run: Command, tmp_path: Path) -> None:
     schema = library.Schema().block("atoms", rows=100).column("vx", "f64").column("x", "f64", precision=1e-3)
     a, b = tmp_path / "a.mrec", tmp_path / "b.mrec"
