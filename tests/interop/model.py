@@ -112,8 +112,9 @@ class Record:
             found["step"] = np.array(steps, "i8")
         if self.frames[0].time is not None:
             times = np.array([frame.time for frame in self.frames], "f8")
-            stride = times[1] - times[0] if len(times) > 1 else 0.0
-            progression = times[0] + np.arange(len(times), dtype="f8") * stride
+            with np.errstate(invalid="ignore", over="ignore"):
+                stride = times[1] - times[0] if len(times) > 1 else 0.0
+                progression = times[0] + np.arange(len(times), dtype="f8") * stride
             progression[0] = times[0]
             if not np.isfinite(times).all() or progression.tobytes() != times.tobytes():
                 found["time"] = times
