@@ -26,7 +26,6 @@ from mrec.trajectory.reader import Trajectory
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.writer import TrajectoryWriter
 
-
 #: What follows appending.
 FLUSHES = st.sampled_from(["no", "not synced", "durably"])
 
