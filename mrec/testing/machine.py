@@ -98,7 +98,7 @@ class WriterMachine(RuleBasedStateMachine):
         super().__init__()
         self.outside = sys.exc_info()[1]  # what hypothesis is handling, when it runs an example again
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # nothing here depends on a disk
-        self.folder = tempfile.mkdtemp(prefix="mrec-", dir=memory)
+        self.folder = tempfile.mkdtemp(prefix="mrec-testing-", dir=memory)
         self.path = os.path.join(self.folder, "run.mrec")
         self.writer: Any = None
         self.follower: Trajectory | None = None

@@ -20,9 +20,9 @@ from mrec.testing import Model
 from tests.long.results import save
 from tests.testing.peers import PeerMachine
 
-EXAMPLES = int(os.environ.get("MREC_EXAMPLES", 3000))
+EXAMPLES = int(os.environ.get("MREC_EXAMPLES", 1500))
 SEED = int(os.environ.get("MREC_SEED", 1))
-A_TIME = 100  # examples of one seed
+A_TIME = 50  # examples of one seed
 STEPS = 30
 
 
