@@ -232,3 +232,25 @@ def test_no_record(tmp_path: Path) -> None:
         mrec.verify(tmp_path / "none.mrec")
     with pytest.raises(NotARecord):
         mrec.verify(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["reopened", "packed"])
+def test_a_shard_is_missed_whatever_was_done_since(tmp_path: Path, how: str) -> None:
+    """Appending later, or packing what was never closed, leaves the documents by which mrec's arrays are known."""
+    path = tmp_path / "a.mrec"
+    schema = mrec.Schema().block("atoms").column("x", "f64")
+    writer = mrec.TrajectoryWriter(path, schema)
+    writer.append(0, atoms={"x": np.ones(3)})
+    writer.flush()
+    if how == "packed":
+        shutil.copytree(path, tmp_path / "crashed.mrec")
+    writer.close()
+    if how == "packed":
+        path = Path(mrec.unpack(mrec.pack(tmp_path / "crashed.mrec"), tmp_path / "b.mrec"))
+    else:
+        with mrec.TrajectoryWriter.open(path) as writer:
+            writer.append(1, atoms={"x": np.ones(3)})
+    assert mrec.verify(path).ok
+    (path / "trajectory/atoms/x/c/0").unlink()
+    (finding,) = mrec.verify(path).findings
+    assert (finding.rule, finding.severity, finding.array) == ("missing-shard", "warning", "trajectory/atoms/x")
