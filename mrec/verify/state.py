@@ -72,6 +72,8 @@ def _marker(log: Log, token: Token, durable: dict[str, Any] | None) -> dict[str,
     if token[1] is None:
         if token[0] is not None and not lost_power:
             raise NotARecord(f"{MARKER} is not there: the record is still being created, or its creation failed")
+        if token[0] is None:
+            log.add("document", MARKER, "it is not there")
         return None
     try:
         node = parse_node(token[1], MARKER)

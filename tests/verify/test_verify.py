@@ -254,3 +254,17 @@ def test_a_shard_is_missed_whatever_was_done_since(tmp_path: Path, how: str) -> 
     (path / "trajectory/atoms/x/c/0").unlink()
     (finding,) = mrec.verify(path).findings
     assert (finding.rule, finding.severity, finding.array) == ("missing-shard", "warning", "trajectory/atoms/x")
+
+
+def test_a_node_without_its_document(sample: Make) -> None:
+    """It reads as if it had never been. (Nothing reads those of the groups meta and _validity.)"""
+    path = sample("changing")
+    lost = [found for found in path.glob("trajectory/**/zarr.json") if found.parent.name not in ("meta", "_validity")]
+    assert len(lost) > 10
+    for document in lost:
+        text = document.read_bytes()
+        document.unlink()
+        findings = mrec.verify(path).findings
+        document.write_bytes(text)
+        node = str(document.parent.relative_to(path))
+        assert any((finding.array or "").removesuffix("/zarr.json") == node for finding in findings), node
