@@ -40,6 +40,8 @@ def pack(path: PathLike, remove: bool = False) -> str:
     Record(root).close()  # what is no record is refused
     if not os.path.isdir(root):
         raise InvalidValue(f"{root} is packed already")
+    if remove and os.path.islink(root):
+        raise InvalidValue(f"{root} is a link; pack what it leads to, or without removing it")
     target = root.removesuffix(".mrec") + ".mrec.zip"
     with lock_errors(root):
         lock = Lock(root)

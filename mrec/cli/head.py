@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
         frames = record.trajectory[: arguments.frames]
         if arguments.json:
             documents = [document(frame, frames.schema, arguments.rows) for frame in frames]
-            print(json.dumps(documents, ensure_ascii=False, allow_nan=False))
+            print(json.dumps(documents, allow_nan=False))
             return
         for frame in frames:
             print("\n".join(_lines(frame, arguments.rows or _ROWS)))
@@ -54,7 +54,7 @@ def document(frame: Frame, schema: Schema, rows: int | None = None) -> dict[str,
     return {
         "index": frame.index,
         "step": frame.step,
-        "time": None if frame.time is None else _number(frame.time),
+        "time": None if frame.time is None else number(frame.time),
         "cell": None if frame.box is None else _cell(frame.box),
         "values": {name: to_json(schema.values[name].tag, value) for name, value in frame.values.items()},
         "blocks": {name: _block(block, rows) for name, block in frame.blocks.items()},
@@ -79,11 +79,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, complex):
-        return [_number(value.real), _number(value.imag)]
-    return _number(value) if isinstance(value, float) else _integer(value)
+        return [number(value.real), number(value.imag)]
+    return number(value) if isinstance(value, float) else _integer(value)
 
 
-def _number(value: float) -> Any:
+def number(value: float) -> Any:
+    """A number, or the text for what JSON has no number for."""
     if np.isfinite(value):
         return value
     return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -135,13 +136,15 @@ def _table(block: Block, rows: int) -> Iterator[str]:
 
 
 def text(value: Any) -> str:
-    """A value for people: up to 8 digits, "-" for null."""
+    """A value for people: up to 8 digits, "-" for null, and nothing that a terminal would act upon."""
     if value is np.ma.masked or (np.ma.isMA(value) and np.ma.getmaskarray(value).all()):
         return "-"
     if isinstance(value, np.ndarray):
         return " ".join(text(item) for item in value.ravel().tolist())
     if isinstance(value, (float, np.floating)):
         return f"{value:.8g}"
-    if isinstance(value, (str, int, np.integer, bool, np.bool_)):
+    if isinstance(value, str):
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
+    if isinstance(value, (int, np.integer, bool, np.bool_)):
         return str(value)
     return f"{value:.8g}" if isinstance(value, (complex, np.complexfloating)) else json.dumps(value, ensure_ascii=False)

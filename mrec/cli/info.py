@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mrec.box import Box
+from mrec.cli.head import number
 from mrec.cli.sizes import disk_usage, human
 from mrec.frame import Frame
 
@@ -24,7 +25,10 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the summary."""
     found = summary(arguments.path)
-    print(json.dumps(found, indent=1) if arguments.json else "\n".join(_lines(arguments.path, found)))
+    if arguments.json:
+        print(json.dumps(_as_json(found), indent=1, allow_nan=False))
+    else:
+        print("\n".join(_lines(arguments.path, found)))
 
 
 def summary(path: str) -> dict[str, Any]:
@@ -41,6 +45,15 @@ def summary(path: str) -> dict[str, Any]:
         if "trajectory" in record:
             found["trajectory"] = _trajectory(record.trajectory)
     return found
+
+
+def _as_json(found: Any) -> Any:
+    """The same with texts for the numbers that JSON has not: the angles of a flat cell."""
+    if isinstance(found, dict):
+        return {name: _as_json(value) for name, value in found.items()}
+    if isinstance(found, list):
+        return [_as_json(value) for value in found]
+    return number(found) if isinstance(found, float) else found
 
 
 def _section(frame: Frame) -> dict[str, Any]:

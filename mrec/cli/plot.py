@@ -77,10 +77,10 @@ def draw(label: str, x: np.ndarray, lines: list[Series], title: str = "") -> Any
     panels = figure.subplots(len(lines), 1, sharex=True, squeeze=False)[:, 0]
     for panel, line in zip(panels, lines, strict=True):
         panel.plot(x, line.y, linewidth=1, marker="." if len(x) < 50 else None)
-        panel.set_ylabel(line.name)
+        panel.set_ylabel(line.name, parse_math=False)
         panel.grid(alpha=0.3)
         if line.y.ndim > 1:
             panel.legend([str(i) for i in range(line.y.shape[1])], loc="best", fontsize="small")
-    panels[-1].set_xlabel(label)
-    figure.suptitle(title)
+    panels[-1].set_xlabel(label, parse_math=False)
+    figure.suptitle(title, parse_math=False)
     return figure

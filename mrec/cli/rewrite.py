@@ -177,6 +177,8 @@ def _rows(arguments: argparse.Namespace, record: Any, view: Any) -> dict[str, An
         if match is None:
             raise InvalidValue(f"--rows is {text!r}; write BLOCK=START:STOP or BLOCK=START:STOP:STRIDE")
         numbers = [int(number) if number else None for number in match.groups()[1:]]
+        if numbers[2] == 0:
+            raise InvalidValue(f"--rows is {text!r}; its stride is at least 1")
         if match[1] not in view.schema.blocks:
             raise UnknownName(f"--rows: there is no block {match[1]!r}; there are: {', '.join(view.schema.blocks)}")
         rows[match[1]] = slice(*numbers)

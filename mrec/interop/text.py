@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import repeat
@@ -60,15 +61,17 @@ def _properties(source: AtomSource, atoms: Atoms) -> tuple[str, list[Strings]]:
         if filled is None or not _BARE.fullmatch(name):
             source.note(f"an extended XYZ file has no place for column {name!r}; dropped")
             continue
-        flat = filled.reshape(len(filled), -1)
-        found.append((name, _LETTERS[filled.dtype.kind], flat.shape[1]))
+        width = math.prod(filled.shape[1:])
+        flat = filled.reshape(len(filled), width)
+        taken = name in {"species", *(vector for vector, _, _ in vectors)}
+        found.append((f"column_{name}" if taken else name, _LETTERS[filled.dtype.kind], width))
         columns += [_texts(column) for column in flat.T]
     return ":".join(f"{name}:{letter}:{width}" for name, letter, width in found), columns
 
 
 def _filled(values: np.ndarray) -> np.ndarray | None:
     """A column without nulls: NaN and empty text for them. None when the type has no such form."""
-    if values.dtype.kind not in _LETTERS or (values.size == 0 and values.ndim > 1):
+    if values.dtype.kind not in _LETTERS or 0 in values.shape[1:]:
         return None
     if not np.ma.getmaskarray(values).any():
         return np.asarray(values)

@@ -23,6 +23,8 @@ def new_record(output: str, overwrite: bool) -> Iterator[str]:
     if not output.endswith(".mrec"):
         raise MrecError(f"{output}: the name of a record ends in .mrec")
     _check_place(output, overwrite)
+    if os.path.isfile(os.path.join(os.path.dirname(output), "zarr.json")):
+        raise MrecError(f"{output} would lie within a record, or within a group of one")
     if os.path.lexists(output) and not os.path.isfile(os.path.join(output, "zarr.json")):
         raise NotARecord(f"{output} is there and is no record; --overwrite replaces records only")
     with _private(output) as private:

@@ -87,6 +87,8 @@ def _marker(log: Log, token: Token, durable: dict[str, Any] | None) -> dict[str,
             if durable is None or durable["nstep"] == 0:
                 raise NotARecord(f"{MARKER} is not there: the record is still being created, or its creation failed")
             log.add("document", MARKER, f"it is not there, and .durable has {durable['nstep']} frames")
+        if token[0] is None:
+            log.add("document", MARKER, "it is not there")
         return None
     try:
         node = parse_node(token[1], MARKER)

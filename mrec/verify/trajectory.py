@@ -39,6 +39,8 @@ def check_trajectory(log: Log, files: Files, token: Token) -> None:
     if schema is None:
         return
     tree.load(live_order(schema))
+    if state.closed:
+        _check_described(tree, schema)
     nstep = count_frames(tree)
     if nstep is None:
         return
@@ -59,6 +61,14 @@ def check_trajectory(log: Log, files: Files, token: Token) -> None:
     check_references(log, files, schema, checks)
     check_aligned(log, schema, updates)
     check_beside_system(log, files, checks)
+
+
+def _check_described(tree: Tree, schema: Schema) -> None:
+    """No node has lost its document: it reads as if it had never been."""
+    for path in live_order(schema):
+        parent, _, name = f"{ROOT}/{path}".rpartition("/")
+        if path not in tree.nodes and path not in tree.broken and name in tree.files.names(parent):
+            tree.log.add("document", f"{parent}/{name}", "it has no zarr.json, and its directory is there")
 
 
 # ---- declaration -------------------------------------------------------------------------------------------------

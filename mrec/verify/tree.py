@@ -12,11 +12,9 @@ from mrec.verify.arrays import Stored, Trust
 from mrec.verify.files import Files
 from mrec.verify.report import Log
 from mrec.verify.state import Node, State
-from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
+from mrec.zarr.metadata import ArrayMeta, GroupMeta, is_compact, parse_node
 
 ROOT = "trajectory"
-#: How a document begins that mrec wrote; no other program is known to write it so.
-_OURS = b'{"zarr_format":3,"node_type":"array","shape":['
 #: Zarr data type -> ours.
 COLUMN_TYPES = {dtype.zarr: name for name, dtype in DTYPES.items()}
 
@@ -54,7 +52,7 @@ class Tree:
             self.log.add("document", f"{ROOT}/{path}", str(e))
             self.broken.add(path)
             return None
-        if (raw if isinstance(raw, bytes) else raw.encode()).startswith(_OURS):
+        if is_compact(raw):
             self._ours.add(path)
         self.nodes[path] = node
         return node

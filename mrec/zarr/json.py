@@ -30,9 +30,10 @@ def parse_object(raw: bytes | str, where: str) -> dict[str, Any]:
     return value
 
 
-def dump(value: Any) -> str:
-    """The text of a document as mrec writes it: indented, keys in their order."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+def dump(value: Any, compact: bool = False) -> str:
+    """The text of a document: indented, or without a blank as the core writes it; keys in their order."""
+    indent, separators = (None, (",", ":")) if compact else (2, None)
+    return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ _NUMPY: dict[str, Any] = {
     "float32": np.float32,
     "float16": np.float16,
 }
+
+#: How the document of an array begins that the core wrote; no other program is known to write it so.
+_COMPACT = b'{"zarr_format":3,"node_type":"array","shape":['
 
 #: Zarr data type -> numpy, in the order of `enum mrec_dtype` (mrec.h).
 DATA_TYPES: dict[str, np.dtype] = {name: np.dtype(dtype) for name, dtype in _NUMPY.items()}
@@ -60,7 +63,8 @@ class ArrayMeta:
     """The document of an array.
 
     grid: the shape of a chunk of the grid, one file each. fill: one element as Python has it (floats that are not
-    finite too). codecs: as the document has them; `chain` is what they mean.
+    finite too). codecs: as the document has them; `chain` is what they mean. compact: the text is one that the core
+    wrote, and stays so; mrec.verify knows by it that nothing of the array may be missing.
     """
 
     shape: tuple[int, ...]
@@ -73,6 +77,7 @@ class ArrayMeta:
     attributes: dict[str, Any] = field(default_factory=dict)
     dimension_names: tuple[str | None, ...] | None = None
     where: str = "zarr.json"
+    compact: bool = field(default=False, compare=False)
 
     @property
     def dtype(self) -> np.dtype:
@@ -98,12 +103,13 @@ class ArrayMeta:
         shape = list(self.shape)
         if length is not None:
             shape[0] = length
-        return dump(self._document(shape))
+        return dump(self._document(shape), self.compact)
 
     def split_leading(self) -> tuple[str, str]:
         """The text around the first entry of the shape: prefix + str(n) + suffix == document(n)."""
         text = self.document(0)
-        at = text.index('"shape": [\n    ') + len('"shape": [\n    ')
+        start = '"shape":[' if self.compact else '"shape": [\n    '
+        at = text.index(start) + len(start)
         return text[:at], text[at + 1 :]
 
     def _document(self, shape: list[int]) -> dict[str, Any]:
@@ -135,7 +141,14 @@ def parse_node(raw: bytes | str, where: str) -> ArrayMeta | GroupMeta:
     attributes = document.get("attributes", {})
     if not isinstance(attributes, dict):
         raise CorruptData(f"{where}: attributes is no object")
-    return _parse_array(document, attributes, where) if kind == "array" else GroupMeta(attributes)
+    if kind == "group":
+        return GroupMeta(attributes)
+    return replace(_parse_array(document, attributes, where), compact=is_compact(raw))
+
+
+def is_compact(raw: bytes | str) -> bool:
+    """Whether the text of an array's `zarr.json` begins as the core writes it."""
+    return raw.startswith(_COMPACT) if isinstance(raw, bytes) else raw.startswith(_COMPACT.decode())
 
 
 def parse_array(raw: bytes | str, where: str) -> ArrayMeta:

@@ -55,6 +55,30 @@ def test_head_of_what_json_has_not(run: Command, tmp_path: Path) -> None:
     assert frame["values"] == {"pe": "NaN"}
 
 
+def test_head_of_what_a_terminal_would_act_upon(run: Command, tmp_path: Path) -> None:
+    schema = library.Schema().block("a").column("s", "string").value("note", "string")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema, durable=False) as writer:
+        writer.append(0, a={"s": ["ä\n\x1b[31m", "\u2028水"]}, note="a\tb")
+    text = run("head", tmp_path / "a.mrec")
+    assert text.splitlines()[1:] == [
+        "  note a\\tb",
+        "  a, 2 rows",
+        "    s",
+        r"    ä\n\x1b[31m",
+        r"    \u2028水",
+        "1 of 1 frames",
+    ]
+    assert json.loads(run("head", tmp_path / "a.mrec", "--json"))[0]["values"] == {"note": "a\tb"}
+
+
+def test_plot_of_names_that_look_like_math(run: Command, tmp_path: Path) -> None:
+    schema = library.Schema().value("$_$", "f64")
+    with library.TrajectoryWriter(tmp_path / "a $^$.mrec", schema, units={"time": "$_$"}, durable=False) as writer:
+        writer.append(0, time=1.0, values={"$_$": 1.0})
+    run("plot", tmp_path / "a $^$.mrec", "$_$", "-o", tmp_path / "out.png")
+    assert (tmp_path / "out.png").exists()
+
+
 def test_plot(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a.mrec")
     monkeypatch.chdir(tmp_path)

@@ -254,6 +254,21 @@ def parsed(properties: str, rows: list[str]) -> dict[str, Any]:
     return found
 
 
+def test_columns_of_extended_xyz(run: Command, tmp_path: Path) -> None:
+    """Ones that have the name of what stands there already, and frames without a row, each with the same columns."""
+    schema = library.Schema().block("atoms").column("v", "f64", trailing=(2, 2)).column("pos", "f64")
+    schema.column("species", "string").column("x", "f64").column("y", "f64").column("z", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema) as writer:
+        for n in (0, 1):
+            columns = {"v": np.ones((n, 2, 2)), "pos": np.arange(n), "species": ["A"] * n}
+            writer.append(n, atoms={"xyz": np.zeros((n, 3)), **columns})
+    run("export", tmp_path / "a.mrec", tmp_path / "out.extxyz")
+    lines = (tmp_path / "out.extxyz").read_text().splitlines()
+    columns = "species:S:1:pos:R:3:v:R:4:column_pos:R:1:column_species:S:1"
+    assert [line.split()[0] for line in lines] == ["0", f"Properties={columns}", "1", f"Properties={columns}", "X"]
+    assert lines[4] == "X 0.0 0.0 0.0 1.0 1.0 1.0 1.0 0.0 A"
+
+
 def test_velocities_in_some_frames(run: Command, tmp_path: Path) -> None:
     schema = library.Schema().block("atoms", rows=3)
     for name in "xyz":

@@ -80,6 +80,34 @@ def test_a_live_record(tmp_path: Path) -> None:
         mrec("ls", tmp_path / "run.mrec")
 
 
+def test_a_cell_without_volume(tmp_path: Path) -> None:
+    """Its angles are no numbers, and JSON stays JSON."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    with library.TrajectoryWriter(tmp_path / "run.mrec", library.Schema()) as writer:
+        writer.append(0, box=library.Box.from_rows(np.diag([1.0, 2.0, 0.0])))
+    found = json.loads(mrec("info", tmp_path / "run.mrec", "--json").stdout, parse_constant=refuse)
+    assert found["trajectory"]["cell"]["angles"] == ["NaN", "NaN", 90.0]
+    assert "angles nan nan 90" in mrec("info", tmp_path / "run.mrec").stdout
+
+
+def test_places_to_print_to(tmp_path: Path) -> None:
+    """One that has not all letters, one that is full, and none."""
+    path = make(tmp_path / "Wasser 水.mrec")
+    ascii = mrec("info", path, env={"PYTHONIOENCODING": "ascii"}).stdout
+    assert ascii.isascii()
+    assert "Wasser \\u6c34.mrec: " in ascii
+    json.loads(mrec("head", path, "--json", env={"PYTHONIOENCODING": "ascii"}).stdout)
+    for redirected, code in ((">&-", 0), ("> /dev/full", 1)):
+        shell = ["sh", "-c", f'"$0" -m mrec.cli info "$1" {redirected}', sys.executable, str(path)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(shell, capture_output=True, text=True, timeout=300, env=environment, check=False)
+        assert done.returncode == code
+        assert done.stderr == ("mrec: error: No space left on device\n" if code else "")
+
+
 def test_ls(tmp_path: Path) -> None:
     path = make(tmp_path / "run.mrec")
     nodes = {node["path"]: node for node in json.loads(mrec("ls", path, "--json").stdout)}

@@ -182,6 +182,7 @@ def test_storage_stays_or_changes(run: Command, tmp_path: Path) -> None:
         (["--rows", "grid=1:2"], "is a grid"),
         (["--select", "name C1", "--rows", "atoms=1:2"], "give one of them"),
         (["--select", "name NONE"], "no atom matches"),
+        (["--rows", "atoms=::0"], "its stride is at least 1"),
         (["--compression", "lz4"], "compression is 'lz4'"),
         (["--start", "99"], "none of them is chosen"),
         (["--topology", "a.gro"], "--topology is for converting into a record"),
@@ -194,6 +195,12 @@ def test_what_is_refused_leaves_nothing(run: Command, tmp_path: Path, words: lis
 
 
 # ---- cat ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_does_not_go_into_one(run: Command, tmp_path: Path) -> None:
+    a = make(tmp_path / "a.mrec")
+    assert "would lie within a record" in run("convert", a, a / "b.mrec", code=1)
+    assert not (a / "b.mrec").exists()
 
 
 def test_cat(run: Command, tmp_path: Path) -> None:

@@ -217,6 +217,15 @@ def test_remove(record, tmp_path):
     assert files(record) == before
 
 
+def test_a_link_is_not_removed(record, tmp_path):
+    link = tmp_path / "link.mrec"
+    link.symlink_to(record.name)
+    with pytest.raises(InvalidValue, match="is a link"):
+        mrec.pack(link, remove=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.mrec", "run.mrec"]
+    assert mrec.pack(link) == str(tmp_path / "link.mrec.zip")
+
+
 def test_temporary_files_are_not_packed(record):
     for name in (".zarr.json.tmp", "trajectory/.zarr.json.tmp", ".system.tmp/zarr.json", "trajectory/atoms/.x.tmp"):
         (record / name).parent.mkdir(exist_ok=True)

@@ -259,3 +259,39 @@ def test_no_record(tmp_path: Path) -> None:
         mrec.verify(tmp_path / "none.mrec")
     with pytest.raises(NotARecord):
         mrec.verify(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["reopened", "packed"])
+def test_a_shard_is_missed_whatever_was_done_since(tmp_path: Path, how: str) -> None:
+    """Appending later, or packing what was never closed, leaves the documents by which mrec's arrays are known."""
+    path = tmp_path / "a.mrec"
+    schema = mrec.Schema().block("atoms").column("x", "f64")
+    writer = mrec.TrajectoryWriter(path, schema)
+    writer.append(0, atoms={"x": np.ones(3)})
+    writer.flush()
+    if how == "packed":
+        shutil.copytree(path, tmp_path / "crashed.mrec")
+    writer.close()
+    if how == "packed":
+        path = Path(mrec.unpack(mrec.pack(tmp_path / "crashed.mrec"), tmp_path / "b.mrec"))
+    else:
+        with mrec.TrajectoryWriter.open(path) as writer:
+            writer.append(1, atoms={"x": np.ones(3)})
+    assert mrec.verify(path).ok
+    (path / "trajectory/atoms/x/c/0").unlink()
+    (finding,) = mrec.verify(path).findings
+    assert (finding.rule, finding.severity, finding.array) == ("missing-shard", "warning", "trajectory/atoms/x")
+
+
+def test_a_node_without_its_document(sample: Make) -> None:
+    """It reads as if it had never been. (Nothing reads those of the groups meta and _validity.)"""
+    path = sample("changing")
+    lost = [found for found in path.glob("trajectory/**/zarr.json") if found.parent.name not in ("meta", "_validity")]
+    assert len(lost) > 10
+    for document in lost:
+        text = document.read_bytes()
+        document.unlink()
+        findings = mrec.verify(path).findings
+        document.write_bytes(text)
+        node = str(document.parent.relative_to(path))
+        assert any((finding.array or "").removesuffix("/zarr.json") == node for finding in findings), node

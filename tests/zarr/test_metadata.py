@@ -61,6 +61,11 @@ def test_split_leading():
         assert prefix + str(n) + suffix == meta.document(n)
         assert parse_array(prefix + str(n) + suffix, "x").shape == (n, 3)
     assert list(json.loads(meta.document())) == list(DOCUMENT)
+    text = json.dumps(DOCUMENT, separators=(",", ":"), ensure_ascii=False)
+    compact = parse_array(text, "x")
+    assert compact == meta
+    assert compact.document() == text
+    assert compact.split_leading()[0] + "12" + compact.split_leading()[1] == compact.document(12)
     assert "attributes" not in GroupMeta().document()
 
 
