@@ -74,7 +74,7 @@ def test_five_hundred_arrays_with_sixty_four_descriptors(tmp_path: Path, few: in
     assert mrec.verify(path).ok
     packed = mrec.pack(path)
     check(Path(packed), 6)
-    assert opened() == before
+    assert opened() <= before
 
 
 def test_others_use_the_descriptors_up(tmp_path: Path, few: int) -> None:
