@@ -219,7 +219,8 @@ MUTANTS = [
 
 
 def compile_into(source: Path, target: Path, *flags: str) -> None:
-    includes = [REPOSITORY / "csrc/include", REPOSITORY / "csrc", numpy.get_include(), sysconfig.get_path("include")]
+    own = (REPOSITORY / "mrec/include", REPOSITORY / "csrc/include", REPOSITORY / "csrc")
+    includes = [*own, numpy.get_include(), sysconfig.get_path("include")]
     command = ["cc", "-std=c11", "-O1", "-fPIC", "-fvisibility=hidden", "-w", *flags, *(f"-I{i}" for i in includes)]
     subprocess.run([*command, "-c", str(source), "-o", str(target)], check=True)
 
