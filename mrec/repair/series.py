@@ -195,8 +195,8 @@ def read_index(tree: Tree, path: str, nstep: int) -> tuple[Ints, Flags] | None:
     meta = tree.meta(path)
     if meta is None or not meta.shape:
         return None
-    exact = tree.is_exact(path)
-    n = meta.shape[0] if exact else min(meta.shape[0], nstep)
+    n = min(meta.shape[0], nstep)  # no frame has two updates
+    exact = tree.is_exact(path) and n == meta.shape[0]
     stored = tree.array(path, "u64", (), n)
     if stored is None:
         return None

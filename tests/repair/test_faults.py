@@ -42,6 +42,7 @@ LOST = {
     "a_text_that_is_no_json": ["lost meta/note: frame 4"],
     "half_a_regular_block": ["left out atoms: frames 0-11"],
     "updates_out_of_order": ["left out atoms: frames 0-23"],
+    "updates_that_no_file_holds": ["left out bonds: frames 0-11"],
     "offsets_that_fall": ["left out atoms: frames 0-23"],
     "offsets_that_do_not_start_at_0": ["left out atoms: frames 0-23"],
     "an_update_of_another_shape": ["lost atoms: frames 14, 16-17, 19-20, 22-23"],
