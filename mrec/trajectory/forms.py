@@ -404,24 +404,12 @@ def check_value(arrays: Arrays, value: ValueSchema, nstep: int) -> None:
         raise SchemaError(f"{ROOT}/meta/{value.name}: meta_dtype is {stated!r}, {value.tag.name} is declared")
 
 
-def computed_steps(arrays: Arrays, nstep: int, start: int, stop: int) -> np.ndarray | None:
-    """The steps of the frames [start, stop), i64, by the progression; None when they are stored."""
-    found = progression(arrays.standing.attributes, "step_progression", nstep) if nstep else (0, 0)
-    return None if found is None else progressing_steps(found, nstep, start, stop)
-
-
 def read_steps(arrays: Arrays, nstep: int) -> np.ndarray:
     """The stored steps, i64[nstep]."""
     steps = arrays.source("step").read(0, nstep)
     if (steps[1:] <= steps[:-1]).any():
         raise CorruptData(f"{ROOT}/step: the steps do not ascend")
     return steps
-
-
-def computed_times(arrays: Arrays, nstep: int, start: int, stop: int) -> np.ndarray | None:
-    """The times of the frames [start, stop), f64, by the progression; None when there is none."""
-    found = progression(arrays.standing.attributes, "time_progression", nstep) if nstep else None
-    return None if found is None else progressing_times(found, start, stop)
 
 
 def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:

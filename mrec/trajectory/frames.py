@@ -43,18 +43,16 @@ class State:
     @cached_property
     def steps(self) -> np.ndarray:
         """i64[nstep], read-only."""
-        steps = forms.computed_steps(self.arrays, self.nstep, 0, self.nstep)
-        if steps is None:
-            steps = forms.read_steps(self.arrays, self.nstep)
+        computed = self._computed_steps(0, self.nstep)
+        steps = forms.read_steps(self.arrays, self.nstep) if computed is None else computed
         steps.flags.writeable = False
         return steps
 
     @cached_property
     def times(self) -> np.ndarray | None:
         """f64[nstep], read-only, or None."""
-        times = forms.computed_times(self.arrays, self.nstep, 0, self.nstep)
-        if times is None:
-            times = forms.read_times(self.arrays, self.nstep)
+        computed = self._computed_times(0, self.nstep)
+        times = forms.read_times(self.arrays, self.nstep) if computed is None else computed
         if times is not None:
             times.flags.writeable = False
         return times
@@ -124,13 +122,31 @@ class State:
 
         return map(make, range(n))
 
+    @cached_property
+    def _step_progression(self) -> Any:
+        attributes = self.standing.attributes
+        return forms.progression(attributes, "step_progression", self.nstep) if self.nstep else (0, 0)
+
+    @cached_property
+    def _time_progression(self) -> Any:
+        attributes = self.standing.attributes
+        return forms.progression(attributes, "time_progression", self.nstep) if self.nstep else None
+
+    def _computed_steps(self, start: int, stop: int) -> np.ndarray | None:
+        """The steps of some frames, without those of all the others; None where they are stored."""
+        found = self._step_progression
+        return None if found is None else forms.progressing_steps(found, self.nstep, start, stop)
+
+    def _computed_times(self, start: int, stop: int) -> np.ndarray | None:
+        found = self._time_progression
+        return None if found is None else forms.progressing_times(found, start, stop)
+
     def _steps(self, start: int, stop: int) -> np.ndarray:
-        """The steps of some frames, without those of all the others where they are not stored."""
-        steps = forms.computed_steps(self.arrays, self.nstep, start, stop)
-        return self.steps[start:stop] if steps is None else steps
+        computed = self._computed_steps(start, stop)
+        return self.steps[start:stop] if computed is None else computed
 
     def _times(self, start: int, stop: int) -> list[Any]:
-        times = forms.computed_times(self.arrays, self.nstep, start, stop)
+        times = self._computed_times(start, stop)
         if times is None and self.times is not None:
             times = self.times[start:stop]
         return [None] * (stop - start) if times is None else times.tolist()
