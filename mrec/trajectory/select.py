@@ -6,7 +6,6 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -135,6 +134,8 @@ def gather(parts: list[tuple[AnySource, np.ndarray]], starts: np.ndarray) -> Non
         for source, out in parts:
             _gather_one(source, out, starts)
         return
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and most reads need none
+
     with ThreadPoolExecutor(THREADS) as pool:
         for done in [pool.submit(_gather_one, *piece) for part in parts for piece in _cut(*part, starts)]:
             done.result()
