@@ -11,7 +11,7 @@ from mrec.errors import MrecError
 from mrec.trajectory.schema import Schema
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
 from mrec.zarr.store import FilesystemStore, Store
-from mrec.zarr.write import sync_directories
+from mrec.zarr.write import sync_directories, sync_file
 
 _FORMAT = {
     "sequence_schema", "nstep", "mrec_nstep", "step_progression", "time_progression", "meta_dtype", "vectors", "origin",
@@ -91,7 +91,7 @@ def _copy(store: Store, key: str, target: str) -> None:
     else:
         with open(path, "wb") as file:
             file.write(store.get(key) or b"")
-    _sync(path)
+    sync_file(path)
 
 
 def _carry_attributes(source: Store, target: Store, key: str) -> None:
@@ -114,9 +114,4 @@ def replace_document(path: str, node: GroupMeta | ArrayMeta) -> None:
     """Write a node's document anew."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(node.document())
-    _sync(path)
-
-
-def _sync(path: str) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
+    sync_file(path)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mrec.errors import MrecError, NotARecord, RecordExists, RecordLocked
-from mrec.zarr.write import sync_directory
+from mrec.zarr.write import sync_directory, sync_file
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def new_file(output: str, overwrite: bool) -> Iterator[str]:
     with _private(output) as private:
         made = os.path.join(private, os.path.basename(output))
         yield made
-        _sync(made)
+        sync_file(made)
         os.replace(made, output)
         sync_directory(os.path.dirname(output) or ".")
 
@@ -59,11 +59,6 @@ def _check_place(output: str, overwrite: bool) -> None:
 
 def _private(output: str) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(dir=os.path.dirname(output) or ".", prefix=".mrec-")
-
-
-def _sync(path: str) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
 
 
 def _place_record(made: str, output: str, private: str) -> None:

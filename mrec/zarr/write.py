@@ -105,6 +105,12 @@ def _write(path: str, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def sync_file(path: str) -> None:
+    """Sync the bytes of one file."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
 def sync_directories(path: str) -> None:
     """Sync every directory at and below a path, so that the names in them last."""
     for directory, _, _ in os.walk(path, topdown=False):
