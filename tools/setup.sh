@@ -82,12 +82,14 @@ install_packages() {
         $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# clang with libFuzzer, and valgrind. Where they can not be had, that is said, and the tests that need them are skipped.
+# Programs that tests run, clang with libFuzzer among them. Where they can not be had, that is said.
 install_test_tools() (
     [ "$(uname)" = Linux ] || exit 0
     set --
-    command -v clang >/dev/null || set -- "$@" clang
-    command -v valgrind >/dev/null || set -- "$@" valgrind
+    command -v c++ >/dev/null || set -- "$@" g++
+    for tool in clang valgrind unzip zip zstd; do
+        command -v $tool >/dev/null || set -- "$@" $tool
+    done
     [ $# = 0 ] || install_packages "$@"
     has_fuzzer || install_packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
 )
