@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import mrec
+from benchmarks.__main__ import remove
 from benchmarks.report import figure, replace_table
 
 ROOT = Path(__file__).parent
@@ -81,10 +82,6 @@ def copy_directory(record: Path, made: Path) -> None:
         fd = os.open(path, os.O_RDONLY)
         os.fsync(fd)
         os.close(fd)
-
-
-def remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def markdown(speeds: dict[str, float]) -> str:

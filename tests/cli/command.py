@@ -28,6 +28,14 @@ def mrec(*words: object, code: int = 0, **options: Any) -> subprocess.CompletedP
     return done
 
 
+def checked(*words: object, code: int) -> subprocess.CompletedProcess[str]:
+    """Run a command that tells by its exit code what it found, and so may print with any."""
+    call = [sys.executable, "-m", "mrec.cli", *map(str, words)]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=300, cwd=ROOT, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
 class ZarrRecord:
     """A record read by zarr-python, with nothing of mrec: the rules of the format in a few lines."""
 

@@ -7,18 +7,16 @@ each EVERY-th call only. Prints how many calls there are; whatever is not as it 
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import pickle
 import shutil
-import signal
 import sys
 from ctypes import CDLL
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.faults.preload import ACTIONS, FAIL, KILL, loaded
+from tests.faults.preload import ACTIONS, DONE, FAIL, FAILED, KILL, WRONG, loaded, struck
 from tests.faults.story import FULL, Point, Teller, Wrong, check, restart
 
 #: What is there before, and what the program does.
@@ -28,8 +26,6 @@ STORIES = {
     "restart": ("C a a a D a A P", "O a A a D X"),
     "truncate": ("C a a a a a a a D X", "T3 a A a D X"),
 }
-DONE, FAILED, INTERRUPTED, WRONG = range(4)
-
 #: Calls of which none can fail without a word.
 TELLING = {"pwrite", "pwrite64", "write", "ftruncate", "ftruncate64", "fsync", "fdatasync", "rename", "mkdir", "unlink"}
 
@@ -61,20 +57,11 @@ class Program(Teller):
 
 
 def child(program: Program, words: str, shim: CDLL, n: int, action: int) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     code = WRONG
     try:
-        shim.fault_arm(n, action, errno.ENOSPC)
-        program.tell(words)
-        code = DONE
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except OSError as e:
-        code = FAILED if e.errno == errno.ENOSPC else WRONG
-    finally:
-        call = shim.fault_fired().decode()
-        shim.fault_arm(-1, 0, 0)
+        code, call = struck(shim, n, action, lambda: program.tell(words))
         program.board.put((program.under_way, program.making, call))
+    finally:
         os._exit(code)
 
 

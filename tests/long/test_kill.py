@@ -12,13 +12,11 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from tests.crash.killing import Run, kill_often
 from tests.faults.story import memory
-from tests.long.results import save
+from tests.long.results import in_parts, save
 
 KILLS = int(os.environ.get("MREC_KILLS", 1000))
 SEED = int(os.environ.get("MREC_SEED", 1))
@@ -41,13 +39,7 @@ def many(number: int, kills: int) -> tuple[Counter[str], str]:
 
 def test_a_thousand_kills_lose_nothing_published() -> None:
     started = time.monotonic()
-    parts = [min(A_TIME, KILLS - done) for done in range(0, KILLS, A_TIME)]
-    seen, failures = Counter[str](), []
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for found, failure in pool.map(many, range(1000 * SEED, 1000 * SEED + len(parts)), parts):
-            seen += found
-            failures += [failure] if failure else []
-            print(dict(seen), flush=True)
+    seen, failures = in_parts(many, KILLS, A_TIME, SEED)
     share = seen["in commit"] / max(seen["kills"], 1)
     figures = {**sorted_figures(seen), "share inside a commit": round(share, 3), "lost": len(failures)}
     save("kill", SEED, time.monotonic() - started, figures | {"failures": failures})

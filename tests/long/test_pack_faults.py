@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pack.test_faults import library, pytestmark, run_faults
+from tests.faults.preload import library
+from tests.pack.test_faults import pytestmark, run_faults
 
 __all__ = ["library", "pytestmark"]
 

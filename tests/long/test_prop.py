@@ -10,14 +10,12 @@ import os
 import time
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from mrec.testing import Model
-from tests.long.results import save
+from tests.long.results import in_parts, save
 from tests.testing.peers import PeerMachine
 
 EXAMPLES = int(os.environ.get("MREC_EXAMPLES", 1500))
@@ -73,12 +71,6 @@ def many(number: int, examples: int) -> tuple[Counter[str], str]:
 
 def test_any_turn_of_calls() -> None:
     started = time.monotonic()
-    parts = [min(A_TIME, EXAMPLES - done) for done in range(0, EXAMPLES, A_TIME)]
-    seen, failures = Counter[str](), []
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for found, failure in pool.map(many, range(1000 * SEED, 1000 * SEED + len(parts)), parts):
-            seen += found
-            failures += [failure] if failure else []
-            print(dict(seen), flush=True)
+    seen, failures = in_parts(many, EXAMPLES, A_TIME, SEED)
     save("prop", SEED, time.monotonic() - started, {"examples": EXAMPLES, **seen, "failures": failures})
     assert not failures, failures[0]

@@ -9,18 +9,14 @@ to be is an AssertionError.
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import shutil
-import signal
 import sys
 from pathlib import Path
 
 import mrec
-from tests.faults.preload import ACTIONS, KILL, loaded
+from tests.faults.preload import ACTIONS, DONE, FAILED, KILL, WRONG, loaded, struck
 from tests.pack.archives import files, make_record
-
-DONE, FAILED, INTERRUPTED, WRONG = range(4)
 
 
 class Job:
@@ -74,20 +70,11 @@ class Job:
 
 
 def child(job: Job, shim: ctypes.CDLL, n: int, action: int, pipe: int) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     code = WRONG
     try:
-        shim.fault_arm(n, action, errno.ENOSPC)
-        job.run()
-        code = DONE
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except OSError as e:
-        code = FAILED if e.errno == errno.ENOSPC else WRONG
+        code, call = struck(shim, n, action, job.run)
+        os.write(pipe, call.encode())
     finally:
-        fired = shim.fault_fired()
-        shim.fault_arm(-1, 0, 0)
-        os.write(pipe, fired)
         os._exit(code)
 
 

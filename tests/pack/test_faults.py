@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.preload import build, linux_only, run
+from tests.faults.preload import library, linux_only, run
 from tests.faults.story import memory
 
 EVERY = 9
 
+__all__ = ["library"]
+
 pytestmark = linux_only
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("preload"))
 
 
 @pytest.mark.parametrize("action", ["kill", "fail", "interrupt"])

@@ -4,23 +4,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import mrec
-from tests.cli.command import ROOT
+from tests.cli.command import checked
 from tests.verify.faults import FAULTS
 from tests.verify.samples import regular
 
-
-def run(*words: object, code: int) -> subprocess.CompletedProcess[str]:
-    call = [sys.executable, "-m", "mrec.cli", "repair", *map(str, words)]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=300, cwd=ROOT, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
+run = partial(checked, "repair")
 
 
 @pytest.fixture
