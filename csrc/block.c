@@ -4,7 +4,6 @@
 
 #include "bytes.h"
 #include "quantize.h"
-#include "vlen.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,8 +50,6 @@ void mrec_block_free(mrec_block_state *state) {
         mrec_column_state *column = &state->columns[i];
         mrec_array_free(column->rows);
         mrec_array_free(column->mask);
-        mrec_buffer_free(&column->staged);
-        mrec_buffer_free(&column->staged_mask);
         mrec_buffer_free(&column->last);
         mrec_buffer_free(&column->last_mask);
     }
@@ -120,167 +117,18 @@ mrec_status mrec_block_set_attributes(mrec_block_state *state, mrec_error *error
     return status;
 }
 
-/* ---- staging ---- */
-
-typedef struct where {
-    const mrec_block *block;
-    const mrec_column *column;
-    uint64_t frame;
-} where;
-
-static mrec_status refuse(const where *at, mrec_error *error, const char *what) {
-    return mrec_fail(error, MREC_E_SCHEMA, NULL, "frame %" PRIu64 ", block '%s', column '%s': %s", at->frame,
-                     at->block->name, at->column->name, what);
-}
-
-static mrec_status stage_mask(mrec_column_state *state, const mrec_column_data *data, uint64_t rows, const where *at,
-                              mrec_error *error) {
-    if (!state->column->nullable)
-        return data->valid ? refuse(at, error, "null rows in a column that is not declared nullable") : MREC_OK;
-    MREC_TRY(mrec_buffer_reserve(&state->staged_mask, (size_t)rows, error));
-    state->staged_mask.size = (size_t)rows;
-    for (uint64_t i = 0; i < rows; i++)
-        state->staged_mask.data[i] = !data->valid || data->valid[i] != 0;
-    return MREC_OK;
-}
-
-static void gather(uint8_t *out, const mrec_column_data *data, uint64_t rows, size_t row_bytes) {
-    const uint8_t *in = data->data;
-    if (data->stride == 0 || data->stride == (ptrdiff_t)row_bytes) {
-        memcpy(out, in, (size_t)rows * row_bytes);
-    } else if (row_bytes == 8) { /* a coordinate out of (rows, 3) */
-        for (uint64_t i = 0; i < rows; i++)
-            memcpy(out + i * 8, in + (ptrdiff_t)i * data->stride, 8);
-    } else {
-        for (uint64_t i = 0; i < rows; i++)
-            memcpy(out + i * row_bytes, in + (ptrdiff_t)i * data->stride, row_bytes);
-    }
-}
-
-static bool is_one_run_of_doubles(const mrec_column_data *data, size_t row_bytes) {
-    return (data->stride == 0 || data->stride == (ptrdiff_t)row_bytes) && (uintptr_t)data->data % sizeof(double) == 0;
-}
-
-static void widen(double *out, const mrec_column_data *data, uint64_t rows, size_t per_row) {
-    const uint8_t *in = data->data;
-    ptrdiff_t stride = data->stride ? data->stride : (ptrdiff_t)(per_row * sizeof(float));
-    for (uint64_t i = 0; i < rows; i++, in += stride) {
-        for (size_t k = 0; k < per_row; k++) {
-            float value; /* which need not be aligned */
-            memcpy(&value, in + k * sizeof value, sizeof value);
-            *out++ = (double)value;
-        }
-    }
-}
-
-/* Values under a false mask mean nothing: as zeros they neither differ nor leak memory. */
-static void zero_null_rows(mrec_column_state *state, size_t row_bytes) {
-    for (size_t i = 0; i < state->staged_mask.size; i++)
-        if (!state->staged_mask.data[i])
-            memset(state->staged.data + i * row_bytes, 0, row_bytes);
-}
-
-static mrec_status stage_fixed(mrec_column_state *state, const mrec_column_data *data, uint64_t rows, const where *at,
-                               mrec_error *error) {
-    size_t row_bytes = state->rows->row_bytes;
-    uint64_t n;
-    if (!mrec_mul(rows, row_bytes, &n) || n > SIZE_MAX / 2)
-        return refuse(at, error, "more bytes than memory can address");
-    if (rows && !data->data)
-        return refuse(at, error, "no data");
-    MREC_TRY(mrec_buffer_reserve(&state->staged, (size_t)n, error));
-    state->staged.size = (size_t)n;
-    if (rows == 0)
-        return MREC_OK;
-    if (data->f32 && state->column->dtype != MREC_F64)
-        return refuse(at, error, "only an f64 column takes float data");
-    double *values = (double *)(void *)state->staged.data;
-    const double *unrounded = values;
-    if (data->f32)
-        widen(values, data, rows, row_bytes / sizeof(double));
-    else if (state->grid != 0 && is_one_run_of_doubles(data, row_bytes))
-        unrounded = data->data; /* rounding copies them */
-    else
-        gather(state->staged.data, data, rows, row_bytes);
-    if (state->grid != 0)
-        mrec_quantize(unrounded, values, (size_t)n / sizeof(double), state->grid);
-    if (state->column->dtype == MREC_BOOL)
-        for (size_t i = 0; i < n; i++)
-            state->staged.data[i] = state->staged.data[i] != 0;
-    zero_null_rows(state, row_bytes);
-    return MREC_OK;
-}
-
-static mrec_status stage_strings(mrec_column_state *state, const mrec_column_data *data, uint64_t rows, const where *at,
-                                 mrec_error *error) {
-    const uint8_t *bytes = data->data;
-    const size_t per_row = state->rows->row_items;
-    uint64_t count;
-    state->staged.size = 0;
-    if ((rows && !data->offsets) || !mrec_mul(rows, per_row, &count))
-        return refuse(at, error, "strings need offsets, and fewer of them than 2^64");
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t start = data->offsets[i], stop = data->offsets[i + 1];
-        bool null = state->staged_mask.size && !state->staged_mask.data[i / per_row];
-        if (stop < start || stop - start > UINT32_MAX || (stop > start && !bytes))
-            return refuse(at, error, "string offsets must ascend, by less than 4 GiB each");
-        if (null)
-            stop = start;
-        if (stop > start && !mrec_utf8_valid(bytes + start, (size_t)(stop - start)))
-            return refuse(at, error, "a string is not valid UTF-8");
-        uint8_t length[4];
-        mrec_store_u32(length, (uint32_t)(stop - start));
-        MREC_TRY(mrec_buffer_add(&state->staged, length, 4, error));
-        if (stop > start)
-            MREC_TRY(mrec_buffer_add(&state->staged, bytes + start, (size_t)(stop - start), error));
-    }
-    return MREC_OK;
-}
-
-static mrec_status check_rows(const mrec_block *block, uint64_t rows, uint64_t frame, mrec_error *error) {
-    uint64_t product = 1;
-    for (size_t i = 0; i < block->nstructural; i++)
-        if (!mrec_mul(product, block->structural[i], &product))
-            product = UINT64_MAX;
-    if (block->nstructural && rows != product)
-        return mrec_fail(error, MREC_E_SCHEMA, NULL,
-                         "frame %" PRIu64 ", block '%s': %" PRIu64 " rows, but its structural_shape has %" PRIu64,
-                         frame, block->name, rows, product);
-    return MREC_OK;
-}
-
-mrec_status mrec_block_stage(mrec_block_state *state, const mrec_block_data *data, uint64_t frame, mrec_error *error) {
-    MREC_TRY(check_rows(state->block, data->rows, frame, error));
-    for (size_t i = 0; i < state->block->ncolumns; i++) {
-        mrec_column_state *column = &state->columns[i];
-        where at = {state->block, column->column, frame};
-        MREC_TRY(stage_mask(column, &data->columns[i], data->rows, &at, error));
-        MREC_TRY(column->column->dtype == MREC_STRING ? stage_strings(column, &data->columns[i], data->rows, &at, error)
-                                                      : stage_fixed(column, &data->columns[i], data->rows, &at, error));
-    }
-    state->staged_rows = data->rows;
-    return MREC_OK;
-}
-
-uint64_t mrec_block_staged_bytes(const mrec_block_state *state) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < state->block->ncolumns; i++)
-        bytes += state->columns[i].staged.size;
-    return bytes;
-}
-
 /* ---- applying ---- */
 
 static bool same(const mrec_buffer *a, const mrec_buffer *b) {
     return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
 }
 
-static bool changed(const mrec_block_state *state) {
-    if (state->updates == 0 || state->staged_rows != state->last_rows)
+static bool changed(const mrec_block_state *state, const mrec_staged_block *staged) {
+    if (state->updates == 0 || staged->rows != state->last_rows)
         return true;
     for (size_t i = 0; i < state->block->ncolumns; i++) {
         const mrec_column_state *column = &state->columns[i];
-        if (!same(&column->staged, &column->last) || !same(&column->staged_mask, &column->last_mask))
+        if (!same(&staged->columns[i].rows, &column->last) || !same(&staged->columns[i].mask, &column->last_mask))
             return true;
     }
     return false;
@@ -292,12 +140,12 @@ static void swap(mrec_buffer *a, mrec_buffer *b) {
     *b = t;
 }
 
-void mrec_block_prime(mrec_block_state *state) {
+void mrec_block_prime(mrec_block_state *state, mrec_staged_block *staged) {
     for (size_t i = 0; i < state->block->ncolumns; i++) {
-        swap(&state->columns[i].staged, &state->columns[i].last);
-        swap(&state->columns[i].staged_mask, &state->columns[i].last_mask);
+        swap(&staged->columns[i].rows, &state->columns[i].last);
+        swap(&staged->columns[i].mask, &state->columns[i].last_mask);
     }
-    state->last_rows = state->staged_rows;
+    state->last_rows = staged->rows;
 }
 
 static mrec_status append_u64(mrec_array *array, uint64_t value, mrec_error *error) {
@@ -319,36 +167,35 @@ static mrec_status make_index(mrec_block_state *state, mrec_error *error) {
     return mrec_block_set_attributes(state, error);
 }
 
-/* Take or keep the form that can hold the staged update at this ordinal. */
-static mrec_status settle_form(mrec_block_state *state, uint64_t ordinal, mrec_error *error) {
-    if (state->form == MREC_FORM_NONE && ordinal == 0 && state->staged_rows > 0 && state->block->ncolumns > 0) {
+/* Take or keep the form that can hold an update of so many rows at this ordinal. */
+static mrec_status settle_form(mrec_block_state *state, uint64_t rows, uint64_t ordinal, mrec_error *error) {
+    if (state->form == MREC_FORM_NONE && ordinal == 0 && rows > 0 && state->block->ncolumns > 0) {
         state->form = MREC_FORM_REGULAR;
-        state->uniform_rows = state->staged_rows;
+        state->uniform_rows = rows;
         return mrec_block_set_attributes(state, error);
     }
-    bool fits =
-        state->form == MREC_FORM_REGULAR && ordinal == state->updates && state->staged_rows == state->uniform_rows;
+    bool fits = state->form == MREC_FORM_REGULAR && ordinal == state->updates && rows == state->uniform_rows;
     return fits || state->form == MREC_FORM_INDEXED ? MREC_OK : make_index(state, error);
 }
 
-mrec_status mrec_block_apply(mrec_block_state *state, uint64_t ordinal, mrec_error *error) {
-    if (!changed(state))
+mrec_status mrec_block_apply(mrec_block_state *state, mrec_staged_block *staged, uint64_t ordinal, mrec_error *error) {
+    if (!changed(state, staged))
         return MREC_OK;
-    MREC_TRY(settle_form(state, ordinal, error));
+    MREC_TRY(settle_form(state, staged->rows, ordinal, error));
     for (size_t i = 0; i < state->block->ncolumns; i++) {
-        mrec_column_state *column = &state->columns[i];
-        MREC_TRY(mrec_array_append(column->rows, column->staged.data, state->staged_rows, column->staged.size, error));
+        const mrec_column_state *column = &state->columns[i];
+        const mrec_buffer *rows = &staged->columns[i].rows, *mask = &staged->columns[i].mask;
+        MREC_TRY(mrec_array_append(column->rows, rows->data, staged->rows, rows->size, error));
         if (column->mask)
-            MREC_TRY(mrec_array_append(column->mask, column->staged_mask.data, state->staged_rows,
-                                       column->staged_mask.size, error));
+            MREC_TRY(mrec_array_append(column->mask, mask->data, staged->rows, mask->size, error));
     }
     state->updates++;
-    state->total_rows += state->staged_rows;
+    state->total_rows += staged->rows;
     if (state->form == MREC_FORM_INDEXED) {
         MREC_TRY(append_u64(state->step_index, ordinal, error));
         MREC_TRY(append_u64(state->offset, state->total_rows, error));
     }
-    mrec_block_prime(state);
+    mrec_block_prime(state, staged);
     return MREC_OK;
 }
 

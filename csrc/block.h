@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * One block of a trajectory under a writer: its updates, the change check, and the switch from regular to indexed
- * (trajectory.md, Updates). A frame is staged first, which checks it and changes nothing else, then applied. */
+ * (trajectory.md, Updates). */
 #ifndef MREC_BLOCK_H
 #define MREC_BLOCK_H
 
 #include "node.h"
+#include "stage.h"
 
 typedef enum mrec_form {
     MREC_FORM_NONE,    /* no update yet */
@@ -16,8 +17,7 @@ typedef struct mrec_column_state {
     const mrec_column *column;
     double grid; /* of the precision, 0 without */
     mrec_array *rows;
-    mrec_array *mask; /* NULL unless nullable */
-    mrec_buffer staged, staged_mask;
+    mrec_array *mask;            /* NULL unless nullable */
     mrec_buffer last, last_mask; /* the update before, for the change check */
 } mrec_column_state;
 
@@ -30,7 +30,7 @@ typedef struct mrec_block_state {
     mrec_form form;
     uint64_t updates, total_rows;
     uint64_t uniform_rows; /* while REGULAR */
-    uint64_t staged_rows, last_rows;
+    uint64_t last_rows;
     mrec_column_state *columns;
     mrec_array *step_index, *offset; /* while INDEXED */
 } mrec_block_state;
@@ -44,18 +44,12 @@ void mrec_block_free(mrec_block_state *);
 /* Make the arrays that are missing, by the layout rules. */
 mrec_status mrec_block_make_columns(mrec_block_state *, const mrec_options *, mrec_error *);
 
-/* Check the rows of one frame against the declaration and copy them, rounded. `frame` is for messages. */
-mrec_status mrec_block_stage(mrec_block_state *, const mrec_block_data *, uint64_t frame, mrec_error *);
-
-/* What was staged becomes the update of frame `ordinal`, unless it equals the update before bit for bit. A failure
- * leaves the block unusable. */
-mrec_status mrec_block_apply(mrec_block_state *, uint64_t ordinal, mrec_error *);
+/* What was staged becomes the update of frame `ordinal`, unless it equals the update before bit for bit. Its rows are
+ * exchanged for those of the update before. A failure leaves the block unusable. */
+mrec_status mrec_block_apply(mrec_block_state *, mrec_staged_block *, uint64_t ordinal, mrec_error *);
 
 /* What was staged becomes the update before, without a trace on disk (opening to append). */
-void mrec_block_prime(mrec_block_state *);
-
-/* Bytes staged. */
-uint64_t mrec_block_staged_bytes(const mrec_block_state *);
+void mrec_block_prime(mrec_block_state *, mrec_staged_block *);
 
 /* The group's attributes for the present form. */
 mrec_status mrec_block_set_attributes(mrec_block_state *, mrec_error *);

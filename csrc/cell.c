@@ -3,7 +3,6 @@
 #include "cell.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,40 +82,6 @@ mrec_status mrec_cell_set_attributes(mrec_cell_state *state, mrec_error *error) 
 
 /* ---- updates ---- */
 
-/* An undefined cell is written as the identity, open on all sides (record.md, box/). */
-static mrec_cell normal(const mrec_cell *cell) {
-    mrec_cell out;
-    memset(&out, 0, sizeof out); /* padding takes part in comparisons */
-    out.defined = cell->defined;
-    for (int i = 0; i < 9; i++)
-        out.vectors[i] = cell->defined ? cell->vectors[i] : (i % 4 == 0);
-    for (int i = 0; i < 3 && cell->defined; i++) {
-        out.origin[i] = cell->origin[i];
-        out.periodic[i] = cell->periodic[i] != 0;
-    }
-    return out;
-}
-
-mrec_status mrec_cell_stage(mrec_cell_state *state, const mrec_cell *cell, uint64_t frame, mrec_error *error) {
-    mrec_cell staged = normal(cell);
-    for (int i = 0; i < 12; i++)
-        if (!isfinite(i < 9 ? staged.vectors[i] : staged.origin[i - 9]))
-            return mrec_fail(error, MREC_E_VALUE, NULL, "frame %" PRIu64 ": the cell holds a value that is not finite",
-                             frame);
-    if (state->form != MREC_FORM_NONE && state->last.defined != staged.defined)
-        return mrec_fail(
-            error, MREC_E_SCHEMA, NULL,
-            "frame %" PRIu64 ": the cell is %s, but it was %s in the frames before; a trajectory has one or "
-            "the other",
-            frame, staged.defined ? "defined" : "undefined", state->last.defined ? "defined" : "undefined");
-    state->staged = staged;
-    return MREC_OK;
-}
-
-void mrec_cell_prime(mrec_cell_state *state) {
-    state->last = state->staged;
-}
-
 static mrec_status make_box_array(mrec_cell_state *state, const char *key, mrec_dtype dtype, size_t ntrailing,
                                   mrec_array **array, mrec_error *error) {
     static const uint64_t threes[] = {3, 3};
@@ -155,16 +120,16 @@ static mrec_status make_box_arrays(mrec_cell_state *state, mrec_error *error) {
     return had_cell ? append_update(state, &state->last, 0, error) : MREC_OK;
 }
 
-mrec_status mrec_cell_apply(mrec_cell_state *state, uint64_t ordinal, mrec_error *error) {
-    if (state->updates > 0 && memcmp(&state->staged, &state->last, sizeof state->last) == 0)
+mrec_status mrec_cell_apply(mrec_cell_state *state, const mrec_cell *cell, uint64_t ordinal, mrec_error *error) {
+    if (state->updates > 0 && memcmp(cell, &state->last, sizeof *cell) == 0)
         return MREC_OK;
     if (state->form == MREC_FORM_NONE && ordinal == 0)
         state->form = MREC_FORM_REGULAR;
     else if (state->form != MREC_FORM_INDEXED)
         MREC_TRY(make_box_arrays(state, error));
     if (state->form == MREC_FORM_INDEXED)
-        MREC_TRY(append_update(state, &state->staged, ordinal, error));
-    mrec_cell_prime(state);
+        MREC_TRY(append_update(state, cell, ordinal, error));
+    state->last = *cell;
     state->updates++;
     return mrec_cell_set_attributes(state, error);
 }

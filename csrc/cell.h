@@ -11,20 +11,15 @@ typedef struct mrec_cell_state {
     char *other_attributes;
     mrec_form form; /* REGULAR: one cell since frame 0, in the attributes */
     uint64_t updates;
-    mrec_cell staged, last;
+    mrec_cell last;
     mrec_array *step_index, *vectors, *origin, *boundary; /* while INDEXED; the last two when ever not the default */
 } mrec_cell_state;
 
 mrec_status mrec_cell_init(mrec_cell_state *, mrec_store *, const char *other_attributes, mrec_error *);
 void mrec_cell_free(mrec_cell_state *);
 
-/* Check and keep for mrec_cell_apply. VALUE when not finite; SCHEMA when some frames have a defined cell and others an
- * undefined one. */
-mrec_status mrec_cell_stage(mrec_cell_state *, const mrec_cell *, uint64_t frame, mrec_error *);
-mrec_status mrec_cell_apply(mrec_cell_state *, uint64_t ordinal, mrec_error *);
-
-/* What was staged becomes the cell before, without a trace on disk. */
-void mrec_cell_prime(mrec_cell_state *);
+/* The cell of frame `ordinal`, as it was staged. */
+mrec_status mrec_cell_apply(mrec_cell_state *, const mrec_cell *, uint64_t ordinal, mrec_error *);
 
 mrec_status mrec_cell_set_attributes(mrec_cell_state *, mrec_error *);
 

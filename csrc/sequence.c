@@ -2,9 +2,6 @@
 #define _GNU_SOURCE
 #include "sequence.h"
 
-#include "bytes.h"
-#include "vlen.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +45,7 @@ mrec_status mrec_sequence_init(mrec_sequence *seq, mrec_vfs *vfs, const mrec_loc
     schema = &seq->declared.schema;
     seq->blocks = calloc(schema->nblocks + 1, sizeof *seq->blocks);
     seq->values = calloc(schema->nvalues + 1, sizeof *seq->values);
-    seq->staged_values = calloc(schema->nvalues + 1, sizeof *seq->staged_values);
-    if (!seq->blocks || !seq->values || !seq->staged_values)
+    if (!seq->blocks || !seq->values)
         return mrec_fail_memory(error);
     seq->steps.store = seq->times.store = &seq->store;
     MREC_TRY(mrec_document_init(&seq->marker, root, "trajectory", error));
@@ -62,10 +58,8 @@ void mrec_sequence_free(mrec_sequence *seq) {
     for (size_t i = 0; seq->blocks && i < schema->nblocks; i++)
         if (seq->blocks[i].block)
             mrec_block_free(&seq->blocks[i]);
-    for (size_t i = 0; seq->values && seq->staged_values && i < schema->nvalues; i++) {
+    for (size_t i = 0; seq->values && i < schema->nvalues; i++)
         mrec_array_free(seq->values[i]);
-        mrec_buffer_free(&seq->staged_values[i]);
-    }
     mrec_cell_free(&seq->cell);
     mrec_array_free(seq->steps.array);
     mrec_array_free(seq->times.array);
@@ -75,7 +69,6 @@ void mrec_sequence_free(mrec_sequence *seq) {
     mrec_coder_free(seq->store.coder);
     free(seq->blocks);
     free(seq->values);
-    free(seq->staged_values);
     free(seq->schema_json);
     free(seq->other_attributes);
     free(seq->store.root);
@@ -113,80 +106,28 @@ mrec_status mrec_sequence_make_arrays(mrec_sequence *seq, const mrec_options *op
     return MREC_OK;
 }
 
-/* ---- per-step values ---- */
-
-static mrec_status refuse_value(const mrec_sequence *seq, const mrec_value *value, mrec_error *error,
-                                const char *what) {
-    return mrec_fail(error, MREC_E_SCHEMA, NULL, "frame %" PRIu64 ", per-step value '%s': %s", seq->nframes,
-                     value->name, what);
-}
-
-static mrec_status stage_value(mrec_sequence *seq, size_t i, const mrec_value_data *data, mrec_error *error) {
-    const mrec_value *value = &seq->declared.schema.values[i];
-    mrec_value_data fill = {value->fill, value->fill_size};
-    mrec_buffer *staged = &seq->staged_values[i];
-    if (!data || !data->data) {
-        if (!value->fill_json)
-            return refuse_value(seq, value, error, "it is declared without a fill, so every frame must give it");
-        data = &fill;
-    }
-    staged->size = 0;
-    if (value->dtype == MREC_STRING) {
-        if (data->size > UINT32_MAX || !mrec_utf8_valid(data->data, data->size))
-            return refuse_value(seq, value, error, "the text is not valid UTF-8, or above 4 GiB");
-        uint8_t length[4];
-        mrec_store_u32(length, (uint32_t)data->size);
-        MREC_TRY(mrec_buffer_add(staged, length, 4, error));
-    } else if (data->size != seq->values[i]->row_bytes) {
-        return refuse_value(seq, value, error, "the data has another size than the declared type");
-    }
-    MREC_TRY(mrec_buffer_add(staged, data->data, data->size, error));
-    if (value->dtype == MREC_BOOL)
-        for (size_t k = 0; k < staged->size; k++)
-            staged->data[k] = staged->data[k] != 0;
-    return MREC_OK;
-}
-
 /* ---- frames ---- */
 
-static mrec_status stage_blocks(mrec_sequence *seq, const mrec_frame *frame, mrec_error *error) {
-    for (size_t i = 0; frame->blocks && i < seq->declared.schema.nblocks; i++)
-        if (frame->blocks[i].present)
-            MREC_TRY(mrec_block_stage(&seq->blocks[i], &frame->blocks[i], seq->nframes, error));
-    return frame->cell ? mrec_cell_stage(&seq->cell, frame->cell, seq->nframes, error) : MREC_OK;
-}
-
-mrec_status mrec_sequence_stage(mrec_sequence *seq, const mrec_frame *frame, mrec_error *error) {
-    MREC_TRY(mrec_steps_check(&seq->steps, frame->step, error));
-    MREC_TRY(mrec_times_check(&seq->times, frame->has_time, error));
-    MREC_TRY(stage_blocks(seq, frame, error));
-    for (size_t i = 0; i < seq->declared.schema.nvalues; i++)
-        MREC_TRY(stage_value(seq, i, frame->values ? &frame->values[i] : NULL, error));
-    return MREC_OK;
-}
-
-mrec_status mrec_sequence_apply(mrec_sequence *seq, const mrec_frame *frame, mrec_error *error) {
-    const mrec_schema *schema = &seq->declared.schema;
-    for (size_t i = 0; frame->blocks && i < schema->nblocks; i++)
-        if (frame->blocks[i].present)
-            MREC_TRY(mrec_block_apply(&seq->blocks[i], seq->nframes, error));
-    if (frame->cell)
-        MREC_TRY(mrec_cell_apply(&seq->cell, seq->nframes, error));
-    for (size_t i = 0; i < schema->nvalues; i++)
-        MREC_TRY(mrec_array_append(seq->values[i], seq->staged_values[i].data, 1, seq->staged_values[i].size, error));
-    MREC_TRY(mrec_steps_append(&seq->steps, frame->step, error));
-    MREC_TRY(mrec_times_append(&seq->times, frame->has_time, frame->time, error));
+mrec_status mrec_sequence_apply(mrec_sequence *seq, mrec_staged *staged, mrec_error *error) {
+    for (size_t i = 0; i < staged->nblocks; i++)
+        if (staged->blocks[i].present)
+            MREC_TRY(mrec_block_apply(&seq->blocks[i], &staged->blocks[i], seq->nframes, error));
+    if (staged->has_cell)
+        MREC_TRY(mrec_cell_apply(&seq->cell, &staged->cell, seq->nframes, error));
+    for (size_t i = 0; i < staged->nvalues; i++)
+        MREC_TRY(mrec_array_append(seq->values[i], staged->values[i].data, 1, staged->values[i].size, error));
+    MREC_TRY(mrec_steps_append(&seq->steps, staged->step, error));
+    MREC_TRY(mrec_times_append(&seq->times, staged->has_time, staged->time, error));
     seq->nframes++;
     return MREC_OK;
 }
 
-mrec_status mrec_sequence_prime(mrec_sequence *seq, const mrec_frame *frame, mrec_error *error) {
-    MREC_TRY(stage_blocks(seq, frame, error));
-    for (size_t i = 0; frame->blocks && i < seq->declared.schema.nblocks; i++)
-        if (frame->blocks[i].present)
-            mrec_block_prime(&seq->blocks[i]);
-    if (frame->cell)
-        mrec_cell_prime(&seq->cell);
+mrec_status mrec_sequence_prime(mrec_sequence *seq, mrec_staged *last, mrec_error *error) {
+    for (size_t i = 0; i < last->nblocks; i++)
+        if (last->blocks[i].present)
+            mrec_block_prime(&seq->blocks[i], &last->blocks[i]);
+    if (last->has_cell)
+        seq->cell.last = last->cell;
     return mrec_cell_set_attributes(&seq->cell, error);
 }
 

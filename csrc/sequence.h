@@ -20,7 +20,6 @@ typedef struct mrec_sequence {
     mrec_steps steps;
     mrec_times times;
     mrec_array **values;
-    mrec_buffer *staged_values;
     uint64_t nframes;
     bool complete; /* every chunk was stored by us, so that a missing one is a loss */
 } mrec_sequence;
@@ -35,15 +34,13 @@ void mrec_sequence_free(mrec_sequence *);
 /* Make the arrays of columns, masks and values that are missing. */
 mrec_status mrec_sequence_make_arrays(mrec_sequence *, const mrec_options *, mrec_error *);
 
-/* Check one frame whole and copy it, changing nothing that a commit sees. */
-mrec_status mrec_sequence_stage(mrec_sequence *, const mrec_frame *, mrec_error *);
-
-/* The staged frame becomes the last one. A failure leaves the sequence unusable. */
-mrec_status mrec_sequence_apply(mrec_sequence *, const mrec_frame *, mrec_error *);
+/* A staged frame becomes the last one; its rows are exchanged for those of the frame before. A failure leaves the
+ * sequence unusable. */
+mrec_status mrec_sequence_apply(mrec_sequence *, mrec_staged *, mrec_error *);
 
 /* The last frame of a record that was there (resolved: every block that has an update so far is present) becomes what
  * the next frame is compared with. */
-mrec_status mrec_sequence_prime(mrec_sequence *, const mrec_frame *, mrec_error *);
+mrec_status mrec_sequence_prime(mrec_sequence *, mrec_staged *last, mrec_error *);
 
 /* Every array and group below trajectory/ in the order in which their documents are replaced. */
 mrec_status mrec_sequence_visit(mrec_sequence *, mrec_node_visit, void *arg, mrec_error *);

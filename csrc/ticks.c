@@ -14,14 +14,6 @@ static mrec_status make_tick_array(mrec_store *store, const char *key, mrec_dtyp
 
 /* ---- steps ---- */
 
-mrec_status mrec_steps_check(const mrec_steps *steps, int64_t step, mrec_error *error) {
-    if (steps->n > 0 && step <= steps->last)
-        return mrec_fail(error, MREC_E_VALUE, NULL,
-                         "frame %" PRIu64 ": step %" PRId64 " is not above the last step, %" PRId64, steps->n, step,
-                         steps->last);
-    return MREC_OK;
-}
-
 /* step - last as int64, false when it does not fit. step > last. */
 static bool distance(int64_t last, int64_t step, int64_t *out) {
     uint64_t d = (uint64_t)step - (uint64_t)last;
@@ -66,16 +58,6 @@ mrec_status mrec_steps_attribute(const mrec_steps *steps, mrec_buffer *out, mrec
 }
 
 /* ---- times ---- */
-
-mrec_status mrec_times_check(const mrec_times *times, bool given, mrec_error *error) {
-    if (times->n == 0 || given == times->given)
-        return MREC_OK;
-    return mrec_fail(error, MREC_E_VALUE, NULL,
-                     given ? "frame %" PRIu64 ": a time is given, but the first frame had none; all frames have one or "
-                             "none has"
-                           : "frame %" PRIu64 ": no time is given, but the first frame had one; pass time=",
-                     times->n);
-}
 
 double mrec_time_at(double start, double stride, uint64_t i) {
     if (i == 0)

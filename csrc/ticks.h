@@ -22,12 +22,8 @@ typedef struct mrec_times {
     mrec_array *array;
 } mrec_times;
 
-/* VALUE unless the step is above the last. */
-mrec_status mrec_steps_check(const mrec_steps *, int64_t step, mrec_error *);
+/* The step of the next frame, above the last; and its time, given in every frame or in none. */
 mrec_status mrec_steps_append(mrec_steps *, int64_t step, mrec_error *);
-
-/* VALUE when a time is given that the first frame did not have, or the other way round. */
-mrec_status mrec_times_check(const mrec_times *, bool given, mrec_error *);
 mrec_status mrec_times_append(mrec_times *, bool given, double time, mrec_error *);
 
 /* start + f64(i) * stride, rounded twice, never fused; start itself for i = 0. */
