@@ -120,7 +120,7 @@ def _read_rows(parts: list[tuple[AnySource, np.ndarray]], updates: np.ndarray, w
     low, high = int(wanted.min()), int(wanted.max()) + 1
     starts = updates + low
     for source, out in parts:
-        step = max(1, PIECE // max(1, (high - low) * out[0, 0].nbytes))
+        step = max(1, PIECE // max(1, (high - low) * (out.nbytes // max(1, out.shape[0] * out.shape[1]))))
         for at in range(0, len(starts), step):
             some = starts[at : at + step]
             between = np.empty((len(some), high - low, *out.shape[2:]), out.dtype)

@@ -186,6 +186,16 @@ def test_read_more_than_a_thread_takes(tmp_path, precision):
     assert np.array_equal(trajectory.read("atoms", "x", rows=[59_999, 0, 7]), xyz[:, [59_999, 0, 7], 0])
 
 
+def test_scattered_rows_of_strings(tmp_path):
+    schema = mrec.Schema().block("atoms", rows=4).column("name", "string").column("n", "i32")
+    with mrec.TrajectoryWriter(tmp_path / "a.mrec", schema) as w:
+        for i in range(3):
+            w.append(None, atoms={"name": [f"{i}:{k}" for k in range(4)], "n": np.arange(4, dtype="i4") + i})
+    trajectory = mrec.open(tmp_path / "a.mrec").trajectory
+    assert trajectory.read("atoms", "name", rows=[3, 0]).tolist() == [["0:3", "0:0"], ["1:3", "1:0"], ["2:3", "2:0"]]
+    assert trajectory.read("atoms", "n", rows=[3, 0]).tolist() == [[3, 0], [4, 1], [5, 2]]
+
+
 def test_read_one_frame(trajectory):
     assert trajectory.read("atoms", "x", frames=4).tolist() == position(4).tolist()
     assert trajectory.read("atoms", ["x", "y"], frames=-1, rows=[2]).tolist() == [
