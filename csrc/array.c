@@ -140,14 +140,49 @@ static mrec_status shard_of(mrec_array *array, uint64_t chunk, mrec_shard **shar
 
 /* ---- appending ---- */
 
-static mrec_status put_chunk(mrec_array *array, const void *bytes, size_t n, uint64_t rows, mrec_error *error) {
-    uint64_t chunk = array->length / array->layout.rows_per_chunk;
+static mrec_status put_encoded(mrec_array *array, uint64_t chunk, const mrec_buffer *encoded, mrec_error *error) {
     mrec_shard *shard;
     MREC_TRY(shard_of(array, chunk, &shard, error));
-    MREC_TRY(mrec_shard_put(shard, chunk % array->layout.chunks_per_shard, array->store->coder, &array->layout.pipeline,
-                            bytes, n, error));
-    array->length += rows;
+    return mrec_shard_put_encoded(shard, chunk % array->layout.chunks_per_shard, encoded, error);
+}
+
+/* The oldest chunk that the pool has goes to its shard: so the calls and their order are those of a single thread. */
+static mrec_status settle_oldest(mrec_store *store, bool *any, mrec_error *error) {
+    mrec_job *job = mrec_pool_oldest(store->pool, store->coder);
+    *any = job != NULL;
+    if (!job)
+        return MREC_OK;
+    mrec_status status = job->status;
+    if (status == MREC_OK)
+        status = put_encoded(job->owner, job->chunk, &job->encoded, error);
+    else if (error)
+        *error = job->error;
+    mrec_pool_end(store->pool, job);
+    return status;
+}
+
+mrec_status mrec_store_settle(mrec_store *store, mrec_error *error) {
+    for (bool any = store->pool != NULL; any;)
+        MREC_TRY(settle_oldest(store, &any, error));
     return MREC_OK;
+}
+
+static mrec_status submit_chunk(mrec_array *array, uint64_t chunk, const void *bytes, size_t n, mrec_error *error) {
+    mrec_store *store = array->store;
+    for (bool any = true; any && mrec_pool_full(store->pool, n);)
+        MREC_TRY(settle_oldest(store, &any, error));
+    return mrec_pool_submit(store->pool, array, chunk, &array->layout.pipeline, bytes, n, error);
+}
+
+static mrec_status put_chunk(mrec_array *array, const void *bytes, size_t n, uint64_t rows, mrec_error *error) {
+    uint64_t chunk = array->length / array->layout.rows_per_chunk;
+    array->length += rows;
+    if (array->store->pool && mrec_pipeline_compresses(&array->layout.pipeline))
+        return submit_chunk(array, chunk, bytes, n, error);
+    mrec_shard *shard;
+    MREC_TRY(shard_of(array, chunk, &shard, error));
+    return mrec_shard_put(shard, chunk % array->layout.chunks_per_shard, array->store->coder, &array->layout.pipeline,
+                          bytes, n, error);
 }
 
 /* The bytes that the first `count` strings take. */

@@ -5,6 +5,7 @@
 
 #include "document.h"
 #include "layout.h"
+#include "pool.h"
 #include "shard.h"
 
 /* The length on disk of an array that has no zarr.json yet. */
@@ -14,7 +15,8 @@
 typedef struct mrec_store {
     mrec_files files;
     mrec_coder *coder;
-    char *root; /* the record's directory */
+    mrec_pool *pool; /* encodes whole chunks; NULL: they are encoded as they come */
+    char *root;      /* the record's directory */
 } mrec_store;
 
 typedef struct mrec_array {
@@ -40,6 +42,9 @@ typedef struct mrec_tail {
     uint32_t crc32c;
 } mrec_tail;
 
+/* Put every chunk that the pool has into its shard. */
+mrec_status mrec_store_settle(mrec_store *, mrec_error *);
+
 /* An array without rows at `key` of the record. The directory of the array is made when the first bytes are
  * written, or by mrec_array_write_document. prefix and suffix may be NULL: then they are made from the layout
  * and `attributes` (a JSON object, or NULL). All strings are copied. */
@@ -55,7 +60,7 @@ mrec_status mrec_array_load(mrec_array *, uint64_t length, const mrec_tail *dura
  * Whole chunks go out as they fill. */
 mrec_status mrec_array_append(mrec_array *, const void *rows, uint64_t nrows, size_t n, mrec_error *);
 
-/* Put the open chunk and all indexes on disk. The document is not touched. */
+/* Put the open chunk and all indexes on disk. The document is not touched. The store is settled before. */
 mrec_status mrec_array_land(mrec_array *, mrec_error *);
 
 /* fdatasync what was written, and fsync the directories of new shard files. Shards that are full are let go. */

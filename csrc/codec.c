@@ -51,6 +51,13 @@ bool mrec_pipeline_checked(const mrec_pipeline *pipeline) {
     return pipeline->n > 0 && pipeline->codecs[pipeline->n - 1].kind == MREC_CODEC_CRC32C;
 }
 
+bool mrec_pipeline_compresses(const mrec_pipeline *pipeline) {
+    for (uint32_t i = 0; i < pipeline->n; i++)
+        if (pipeline->codecs[i].kind == MREC_CODEC_GZIP || pipeline->codecs[i].kind == MREC_CODEC_ZSTD)
+            return true;
+    return false;
+}
+
 /* ---- what both directions share ----------------------------------------------------------------------------- */
 
 /* The bytes between two stages. */

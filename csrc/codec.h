@@ -60,4 +60,7 @@ mrec_status mrec_decode_any(mrec_coder *coder, const mrec_pipeline *pipeline, co
 /* True when the last codec is a checksum over all bytes before it, so that damage cannot pass unseen. */
 bool mrec_pipeline_checked(const mrec_pipeline *pipeline);
 
+/* True when there is a compressor in it, so that encoding takes far longer than copying. */
+bool mrec_pipeline_compresses(const mrec_pipeline *pipeline);
+
 #endif

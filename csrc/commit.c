@@ -171,6 +171,7 @@ mrec_status mrec_commit(mrec_sequence *seq, mrec_commit_kind kind, mrec_error *e
     const bool closing = kind == MREC_COMMIT_CLOSE || kind == MREC_COMMIT_CLOSE_UNSYNCED;
     const bool durable = kind == MREC_COMMIT_DURABLE || kind == MREC_COMMIT_CLOSE;
     MREC_TRY(mrec_lock_check(seq->store.files.lock, error));
+    MREC_TRY(mrec_store_settle(&seq->store, error));
     MREC_TRY(mrec_sequence_visit(seq, land, NULL, error));
     if (durable)
         MREC_TRY(mrec_sequence_visit(seq, sync_data, NULL, error));

@@ -52,8 +52,6 @@ static mrec_status load_cell(mrec_sequence *seq, const mrec_standing *standing, 
     cell->group.doc.on_disk = standing->box.on_disk;
     cell->form = standing->cell_form;
     cell->updates = standing->cell_updates;
-    if (standing->last.cell) /* what the check of the last frame compares with */
-        cell->last.defined = standing->last.cell->defined;
     MREC_TRY(load_array(seq, &standing->box_step_index, &cell->step_index, error));
     MREC_TRY(load_array(seq, &standing->box_vectors, &cell->vectors, error));
     MREC_TRY(load_array(seq, &standing->box_origin, &cell->origin, error));
@@ -73,6 +71,16 @@ static mrec_status load_ticks(mrec_sequence *seq, const mrec_standing *standing,
     return load_array(seq, &standing->time, &seq->times.array, error);
 }
 
+static mrec_status prime(mrec_sequence *seq, const mrec_frame *last, uint64_t number, mrec_error *error) {
+    mrec_staged *staged;
+    MREC_TRY(mrec_staged_new(&seq->declared.schema, &staged, error));
+    mrec_status status = mrec_stage_content(seq, last, number, staged, error);
+    if (status == MREC_OK)
+        status = mrec_sequence_prime(seq, staged, error);
+    mrec_staged_free(staged);
+    return status;
+}
+
 static mrec_status load_sequence(mrec_sequence *seq, mrec_vfs *vfs, const mrec_lock *lock, const char *path,
                                  const mrec_schema *schema, const mrec_options *options, const mrec_standing *standing,
                                  mrec_error *error) {
@@ -88,7 +96,7 @@ static mrec_status load_sequence(mrec_sequence *seq, mrec_vfs *vfs, const mrec_l
     for (size_t i = 0; i < schema->nvalues; i++)
         MREC_TRY(load_array(seq, &standing->values[i], &seq->values[i], error));
     MREC_TRY(mrec_sequence_make_arrays(seq, options, error));
-    return standing->nframes ? mrec_sequence_prime(seq, &standing->last, error) : MREC_OK;
+    return standing->nframes ? prime(seq, &standing->last, standing->nframes - 1, error) : MREC_OK;
 }
 
 /* ---- the disk ---- */
@@ -155,6 +163,15 @@ static mrec_status settle(mrec_sequence *seq, const mrec_standing *standing, mre
     return mrec_sequence_visit(seq, trim, NULL, error); /* (e), (f) */
 }
 
+static mrec_taken taken_of(const mrec_standing *standing) {
+    const mrec_frame *last = &standing->last;
+    return (mrec_taken){.nframes = standing->nframes,
+                        .last_step = last->step,
+                        .has_times = last->has_time,
+                        .has_cell = standing->cell_form != MREC_FORM_NONE,
+                        .cell_defined = last->cell && last->cell->defined};
+}
+
 mrec_status mrec_reopen(mrec_vfs *vfs, const char *path, mrec_lock *lock, const mrec_schema *schema,
                         const mrec_options *options, const mrec_standing *standing, mrec_writer **out,
                         mrec_error *error) {
@@ -164,7 +181,8 @@ mrec_status mrec_reopen(mrec_vfs *vfs, const char *path, mrec_lock *lock, const 
     if (status == MREC_OK)
         status = settle(&writer->sequence, standing, error);
     if (status == MREC_OK) {
-        writer->published = writer->durable = standing->nframes;
+        writer->published = writer->durable = writer->handed = standing->nframes;
+        writer->taken = taken_of(standing);
         return MREC_OK;
     }
     mrec_free(writer);

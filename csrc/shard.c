@@ -192,15 +192,24 @@ static mrec_status write_waiting(mrec_shard *shard, mrec_error *error) {
     return MREC_OK;
 }
 
-mrec_status mrec_shard_put(mrec_shard *shard, uint64_t chunk, mrec_coder *coder, const mrec_pipeline *pipeline,
-                           const void *bytes, size_t n, mrec_error *error) {
-    size_t before = shard->waiting.size;
-    MREC_TRY(mrec_encode(coder, pipeline, bytes, n, &shard->waiting, error));
-    size_t nbytes = shard->waiting.size - before;
+/* The last nbytes that wait are this chunk. */
+static mrec_status take_waiting(mrec_shard *shard, uint64_t chunk, size_t nbytes, mrec_error *error) {
     mrec_shard_set_place(shard, chunk, (mrec_place){shard->end, nbytes});
     shard->end += nbytes;
     shard->open_offset = MREC_NO_PLACE;
     return shard->waiting.size >= GATHER ? write_waiting(shard, error) : MREC_OK;
+}
+
+mrec_status mrec_shard_put(mrec_shard *shard, uint64_t chunk, mrec_coder *coder, const mrec_pipeline *pipeline,
+                           const void *bytes, size_t n, mrec_error *error) {
+    size_t before = shard->waiting.size;
+    MREC_TRY(mrec_encode(coder, pipeline, bytes, n, &shard->waiting, error));
+    return take_waiting(shard, chunk, shard->waiting.size - before, error);
+}
+
+mrec_status mrec_shard_put_encoded(mrec_shard *shard, uint64_t chunk, const mrec_buffer *encoded, mrec_error *error) {
+    MREC_TRY(mrec_buffer_add(&shard->waiting, encoded->data, encoded->size, error));
+    return take_waiting(shard, chunk, encoded->size, error);
 }
 
 static bool is_free(const mrec_shard *shard, const slot *s) {

@@ -45,6 +45,9 @@ void mrec_shard_free(mrec_shard *shard);
 mrec_status mrec_shard_put(mrec_shard *shard, uint64_t chunk, mrec_coder *, const mrec_pipeline *, const void *bytes,
                            size_t n, mrec_error *);
 
+/* The same with a chunk that is encoded already. */
+mrec_status mrec_shard_put_encoded(mrec_shard *shard, uint64_t chunk, const mrec_buffer *encoded, mrec_error *);
+
 /* The same for a chunk that is still open: to a slot that neither the index on disk nor the durable file names. */
 mrec_status mrec_shard_put_open(mrec_shard *shard, uint64_t chunk, mrec_coder *, const mrec_pipeline *,
                                 const void *bytes, size_t n, mrec_error *);

@@ -48,9 +48,20 @@ mrec_status mrec_writer_new(mrec_lock *lock, const mrec_options *options, mrec_w
     return MREC_OK;
 }
 
+static void end_threads(mrec_writer *writer) {
+    mrec_background_free(writer->background);
+    writer->background = NULL;
+    mrec_pool_free(writer->sequence.store.pool);
+    writer->sequence.store.pool = NULL;
+}
+
 void mrec_free(mrec_writer *writer) {
     if (!writer)
         return;
+    if (writer->background && writer->fork_count != mrec_fork_count())
+        return; /* the thread, which did not cross, may have been in the middle of anything */
+    end_threads(writer);
+    mrec_staged_free(writer->staged);
     mrec_sequence_free(&writer->sequence);
     mrec_lock_free(writer->lock);
     free(writer);
@@ -80,60 +91,120 @@ static mrec_status leave(mrec_writer *writer, mrec_status status) {
     return status;
 }
 
+static bool failed(const mrec_writer *writer) {
+    return atomic_load_explicit(&writer->failed, memory_order_acquire);
+}
+
 static mrec_status check_usable(const mrec_writer *writer, mrec_error *error) {
-    if (writer->first.status != MREC_OK)
+    if (failed(writer))
         return repeat_error(writer, error);
     if (writer->closed)
         return mrec_fail(error, MREC_E_CLOSED, writer->sequence.store.root, "the writer was closed");
     return MREC_OK;
 }
 
+/* ---- what the thread behind the writer does, or the caller's ---- */
+
 /* Remember a failure after which memory and disk no longer agree. */
-static mrec_status poison(mrec_writer *writer, mrec_status status, const mrec_error *local, mrec_error *error) {
+static mrec_status poison(mrec_writer *writer, mrec_status status, const mrec_error *local) {
     writer->first = *local;
-    if (error)
-        *error = *local;
+    atomic_store_explicit(&writer->failed, true, memory_order_release);
     return status;
 }
 
-/* ---- landing ---- */
+static mrec_status apply(void *arg, mrec_staged *staged) {
+    mrec_writer *writer = arg;
+    mrec_error local = {.status = MREC_OK};
+    mrec_status status = mrec_sequence_apply(&writer->sequence, staged, &local);
+    return status == MREC_OK ? MREC_OK : poison(writer, status, &local);
+}
 
-static mrec_status commit(mrec_writer *writer, mrec_commit_kind kind, mrec_error *error) {
+static mrec_status commit(void *arg, mrec_commit_kind kind) {
+    mrec_writer *writer = arg;
+    const bool durable = kind == MREC_COMMIT_DURABLE || kind == MREC_COMMIT_CLOSE;
+    const bool closing = kind == MREC_COMMIT_CLOSE || kind == MREC_COMMIT_CLOSE_UNSYNCED;
+    if (!closing && (durable ? writer->durable : writer->published) == writer->sequence.nframes)
+        return MREC_OK;
     mrec_error local = {.status = MREC_OK};
     mrec_status status = mrec_commit(&writer->sequence, kind, &local);
     if (status != MREC_OK)
-        return poison(writer, status, &local, error);
+        return poison(writer, status, &local);
     writer->published = writer->sequence.nframes;
-    writer->waiting_bytes = 0;
-    writer->landed_at = now();
-    if (kind == MREC_COMMIT_DURABLE || kind == MREC_COMMIT_CLOSE) {
-        writer->durable = writer->published;
-        writer->durable_at = writer->landed_at;
-    }
+    if (durable)
+        writer->durable = writer->sequence.nframes;
     return MREC_OK;
 }
 
-static uint64_t staged_bytes(const mrec_sequence *seq, const mrec_frame *frame, const mrec_block_state **most) {
-    uint64_t total = 0, largest = 0;
-    for (size_t i = 0; frame->blocks && i < seq->declared.schema.nblocks; i++) {
-        if (!frame->blocks[i].present)
+/* ---- handing over ---- */
+
+/* threads = 2: the caller's and one behind it, which both encode; more: others that do nothing but encode. */
+static mrec_status start_threads(mrec_writer *writer, mrec_error *error) {
+    mrec_sequence *seq = &writer->sequence;
+    const mrec_background_work work = {.arg = writer, .apply = apply, .commit = commit};
+    if (writer->options.threads < 2)
+        return mrec_staged_new(&seq->declared.schema, &writer->staged, error);
+    if (!seq->store.pool)
+        MREC_TRY(mrec_pool_new(writer->options.threads - 2, &seq->store.pool, error));
+    return mrec_background_new(&seq->declared.schema, seq->store.pool, &work, &writer->background, error);
+}
+
+static mrec_status room_for_frame(mrec_writer *writer, mrec_staged **staged, mrec_error *error) {
+    if (!writer->background && !writer->staged)
+        MREC_TRY(start_threads(writer, error));
+    *staged = writer->staged;
+    return writer->background ? mrec_background_room(writer->background, staged, error) : MREC_OK;
+}
+
+static mrec_status hand_over(mrec_writer *writer, mrec_staged *staged, mrec_error *error) {
+    if (writer->background)
+        mrec_background_give(writer->background, staged);
+    else if (apply(writer, staged) != MREC_OK)
+        return repeat_error(writer, error);
+    return MREC_OK;
+}
+
+static mrec_status ask_for(mrec_writer *writer, mrec_commit_kind kind, mrec_error *error) {
+    writer->handed = writer->taken.nframes;
+    writer->waiting_bytes = 0;
+    if (writer->background)
+        mrec_background_commit(writer->background, kind);
+    else if (commit(writer, kind) != MREC_OK)
+        return repeat_error(writer, error);
+    writer->landed_at = now();
+    if (kind == MREC_COMMIT_DURABLE)
+        writer->durable_at = writer->landed_at;
+    return MREC_OK;
+}
+
+void mrec_writer_wait(mrec_writer *writer) {
+    if (writer->background)
+        mrec_background_wait(writer->background);
+}
+
+/* ---- when to land ---- */
+
+static const mrec_staged_block *largest_block(const mrec_staged *staged, size_t *at) {
+    const mrec_staged_block *largest = NULL;
+    uint64_t most = 0;
+    for (size_t i = 0; i < staged->nblocks; i++) {
+        const uint64_t bytes = staged->blocks[i].present ? mrec_staged_bytes(&staged->blocks[i]) : 0;
+        if (bytes <= most)
             continue;
-        uint64_t bytes = mrec_block_staged_bytes(&seq->blocks[i]);
-        if (bytes > largest) {
-            largest = bytes;
-            *most = &seq->blocks[i];
-        }
-        total += bytes;
+        most = bytes;
+        largest = &staged->blocks[i];
+        *at = i;
     }
-    return total;
+    return largest;
 }
 
 /* The cadence rule of storage.md: 4 MiB of frames, in whole chunks of the block with the most bytes, at most 4096. */
-static uint64_t cadence(uint64_t frame_bytes, const mrec_block_state *most) {
-    uint64_t frames = frame_bytes ? (LAND_BYTES + frame_bytes - 1) / frame_bytes : LAND_FRAMES;
+static uint64_t cadence(const mrec_writer *writer, const mrec_staged *staged) {
+    uint64_t frames = staged->bytes ? (LAND_BYTES + staged->bytes - 1) / staged->bytes : LAND_FRAMES;
     uint64_t per_chunk = 1;
-    if (most && most->staged_rows && most->block->ncolumns)
-        per_chunk = most->columns[0].rows->layout.rows_per_chunk / most->staged_rows;
+    size_t at = 0;
+    const mrec_staged_block *most = largest_block(staged, &at);
+    if (most)
+        per_chunk = writer->sequence.blocks[at].columns[0].rows->layout.rows_per_chunk / most->rows;
     if (per_chunk < 1 || per_chunk > LAND_FRAMES)
         per_chunk = per_chunk < 1 ? 1 : LAND_FRAMES;
     uint64_t limit = LAND_FRAMES / per_chunk * per_chunk;
@@ -144,7 +215,7 @@ static uint64_t cadence(uint64_t frame_bytes, const mrec_block_state *most) {
 
 static bool should_land(const mrec_writer *writer) {
     const mrec_options *options = &writer->options;
-    uint64_t waiting = writer->sequence.nframes - writer->published;
+    uint64_t waiting = writer->taken.nframes - writer->handed;
     if (options->flush_frames && waiting >= options->flush_frames)
         return true;
     if (options->flush_bytes && writer->waiting_bytes >= options->flush_bytes)
@@ -158,24 +229,21 @@ static mrec_status land_when_due(mrec_writer *writer, mrec_error *error) {
     if (!should_land(writer))
         return MREC_OK;
     bool durable = !writer->options.no_durable && now() - writer->durable_at >= writer->options.durable_seconds;
-    return commit(writer, durable ? MREC_COMMIT_DURABLE : MREC_COMMIT_AUTO, error);
+    return ask_for(writer, durable ? MREC_COMMIT_DURABLE : MREC_COMMIT_AUTO, error);
 }
 
 /* ---- calls ---- */
 
 static mrec_status append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error) {
-    mrec_sequence *seq = &writer->sequence;
-    mrec_error local = {.status = MREC_OK};
+    mrec_staged *staged;
     MREC_TRY(check_usable(writer, error));
-    MREC_TRY(mrec_sequence_stage(seq, frame, error));
-    const mrec_block_state *most = NULL;
-    uint64_t bytes = staged_bytes(seq, frame, &most);
+    MREC_TRY(room_for_frame(writer, &staged, error));
+    MREC_TRY(mrec_stage(&writer->sequence, &writer->taken, frame, staged, error));
     if (writer->land_every == 0)
-        writer->land_every = cadence(bytes, most);
-    writer->waiting_bytes += bytes;
-    mrec_status status = mrec_sequence_apply(seq, frame, &local);
-    if (status != MREC_OK)
-        return poison(writer, status, &local, error);
+        writer->land_every = cadence(writer, staged);
+    writer->waiting_bytes += staged->bytes;
+    mrec_take(&writer->taken, staged);
+    MREC_TRY(hand_over(writer, staged, error));
     return land_when_due(writer, error);
 }
 
@@ -184,13 +252,17 @@ mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error
     return leave(writer, append(writer, frame, error));
 }
 
+/* Ask, and wait for what came of it. */
+static mrec_status commit_now(mrec_writer *writer, mrec_commit_kind kind, mrec_error *error) {
+    MREC_TRY(ask_for(writer, kind, error));
+    mrec_writer_wait(writer);
+    return failed(writer) ? repeat_error(writer, error) : MREC_OK;
+}
+
 static mrec_status flush(mrec_writer *writer, bool durable, mrec_error *error) {
     MREC_TRY(check_usable(writer, error));
     durable = durable && !writer->options.no_durable;
-    uint64_t safe = durable ? writer->durable : writer->published;
-    if (safe == writer->sequence.nframes)
-        return MREC_OK;
-    return commit(writer, durable ? MREC_COMMIT_DURABLE : MREC_COMMIT_AUTO, error);
+    return commit_now(writer, durable ? MREC_COMMIT_DURABLE : MREC_COMMIT_AUTO, error);
 }
 
 mrec_status mrec_flush(mrec_writer *writer, bool durable, mrec_error *error) {
@@ -202,10 +274,9 @@ static mrec_status close_writer(mrec_writer *writer, mrec_error *error) {
     if (writer->closed)
         return MREC_OK;
     writer->closed = true;
-    mrec_status status =
-        writer->first.status != MREC_OK
-            ? repeat_error(writer, error)
-            : commit(writer, writer->options.no_durable ? MREC_COMMIT_CLOSE_UNSYNCED : MREC_COMMIT_CLOSE, error);
+    mrec_commit_kind kind = writer->options.no_durable ? MREC_COMMIT_CLOSE_UNSYNCED : MREC_COMMIT_CLOSE;
+    mrec_status status = failed(writer) ? repeat_error(writer, error) : commit_now(writer, kind, error);
+    end_threads(writer);
     mrec_lock_free(writer->lock);
     writer->lock = NULL;
     writer->sequence.store.files.lock = NULL;
@@ -230,7 +301,7 @@ mrec_status mrec_check_schema(const mrec_writer *writer, const mrec_schema *sche
 }
 
 uint64_t mrec_nframes(const mrec_writer *writer) {
-    return writer->sequence.nframes;
+    return writer->taken.nframes;
 }
 
 uint64_t mrec_npublished(const mrec_writer *writer) {
@@ -242,10 +313,10 @@ uint64_t mrec_ndurable(const mrec_writer *writer) {
 }
 
 bool mrec_last_step(const mrec_writer *writer, int64_t *step) {
-    *step = writer->sequence.steps.last;
-    return writer->sequence.nframes > 0;
+    *step = writer->taken.last_step;
+    return writer->taken.nframes > 0;
 }
 
 bool mrec_has_times(const mrec_writer *writer) {
-    return writer->sequence.nframes > 0 && writer->sequence.times.given;
+    return writer->taken.nframes > 0 && writer->taken.has_times;
 }

@@ -3,6 +3,7 @@
 #ifndef MREC_WRITER_H
 #define MREC_WRITER_H
 
+#include "background.h"
 #include "commit.h"
 #include "lock.h"
 
@@ -15,10 +16,15 @@ struct mrec_writer {
     unsigned fork_count;
     atomic_flag busy;
     bool closed;
-    mrec_error first;             /* what poisoned it; status MREC_OK while it is sound */
-    uint64_t published;           /* frames */
-    uint64_t durable;             /* frames */
-    uint64_t waiting_bytes;       /* of frames not yet landed */
+    mrec_taken taken;
+    mrec_staged *staged;          /* the next frame; without a thread behind the writer */
+    mrec_background *background;  /* NULL: all is done by the caller's thread */
+    mrec_error first;             /* what poisoned it */
+    atomic_bool failed;           /* ... which stands there */
+    _Atomic uint64_t published;   /* frames */
+    _Atomic uint64_t durable;     /* frames */
+    uint64_t handed;              /* frames that a landing was asked for */
+    uint64_t waiting_bytes;       /* of the frames after these */
     uint64_t land_every;          /* frames; decided by the first frame, 0 before */
     double landed_at, durable_at; /* seconds of the monotonic clock */
 };
@@ -29,5 +35,8 @@ mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, co
 
 /* A writer around a sequence that is still to be set up: the lock is taken over, also on failure. */
 mrec_status mrec_writer_new(mrec_lock *, const mrec_options *, mrec_writer **, mrec_error *);
+
+/* Until the thread behind the writer has done all it was given: for tests that look at what is on disk. */
+void mrec_writer_wait(mrec_writer *);
 
 #endif

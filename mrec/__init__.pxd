@@ -94,6 +94,7 @@ cdef extern from "mrec.h" nogil:
         double durable_seconds
         bint no_durable
         bint overwrite
+        unsigned threads
         const char *meta_json
 
     ctypedef struct mrec_column_data:

@@ -35,7 +35,7 @@
 #endif
 
 /* Goes up when a struct or the meaning of a function here changes, so that what was compiled before does not fit. */
-#define MREC_ABI_VERSION 1
+#define MREC_ABI_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -157,6 +157,9 @@ typedef struct mrec_options {
     double durable_seconds;    /* make a landing durable when the last such is so long ago; 0: 60 s; < 0, infinity */
     bool no_durable;           /* flush and close do not sync */
     bool overwrite;            /* replace a record that is there */
+    unsigned threads;          /* 0 and 1: all is done by the thread that calls; 2: another behind it encodes, lands and
+                                  syncs, and both encode while one waits for the other; more: also by others. A call
+                                  may then report what failed in an earlier frame */
     const char *meta_json;     /* what the record says of itself, a JSON object: {"units":{"length":"angstrom"}}; NULL:
                                   nothing. The caller vouches that it is JSON */
 } mrec_options;

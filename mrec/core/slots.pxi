@@ -26,6 +26,7 @@ cdef extern from "mrec.h" nogil:
 cdef extern from "writer.h" nogil:
     mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, const mrec_options *, mrec_writer **,
                                mrec_error *)
+    void mrec_writer_wait(mrec_writer *)
 
 
 cdef class _Memory:
@@ -122,6 +123,7 @@ cdef int _fill_options(mrec_options *out, dict options, _Memory memory) except -
     out.durable_seconds = options.get("durable_seconds", 0.0)
     out.no_durable = options.get("no_durable", False)
     out.overwrite = options.get("overwrite", False)
+    out.threads = options.get("threads", 0)
     if options.get("meta_json") is not None:
         out.meta_json = memory.text(options["meta_json"])
     return 0

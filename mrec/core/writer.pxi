@@ -135,6 +135,11 @@ cdef class Writer:
         finally:
             self.inside = False
 
+    def wait(self):
+        """Until a thread behind the writer has done all it was given: for tests that look at what is on disk."""
+        with nogil:
+            mrec_writer_wait(self.writer)
+
     def close(self):
         """Land what waits and end the live form of the record."""
         cdef mrec_error error

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import operator
+import os
 import re
 from typing import Any
 
@@ -77,6 +79,19 @@ def count_option(name: str, value: int | None) -> dict[str, int]:
     return {name: value}
 
 
+def threads_option(threads: int | None) -> dict[str, int]:
+    """How many threads a writer works with; None is what MREC_THREADS says, or one."""
+    asked: Any = os.environ.get("MREC_THREADS", "1") if threads is None else threads
+    try:
+        number = int(asked) if threads is None else operator.index(asked)
+    except (TypeError, ValueError):
+        number = 0
+    if isinstance(asked, bool) or not 0 < number <= 256:
+        name = "MREC_THREADS" if threads is None else "threads"
+        raise InvalidValue(f"{name} is {asked!r}; use a number from 1 to 256")
+    return {"threads": number}
+
+
 def _quantity(text: str, option: str) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
     if match is None:
@@ -88,7 +103,9 @@ def writer_options(
     flush_every: int | str | None,
     durable_every: float | str | None,
     durable: bool,
+    threads: int | None,
     **others: Any,
 ) -> dict[str, Any]:
     """The options that creating and reopening share, with others as they are."""
-    return {**flush_option(flush_every), **durable_option(durable_every), "no_durable": not durable, **others}
+    when = {**flush_option(flush_every), **durable_option(durable_every), "no_durable": not durable}
+    return {**when, **threads_option(threads), **others}

@@ -44,7 +44,9 @@ class TrajectoryWriter:
     least every 10 s of appending. durable_every: seconds after which a publishing is also synced (None: never by
     itself). durable=False: flush() and close() do not sync. compression: "none", "gzip:n", "zstd:n", "shuffle+zstd:n"
     for float columns. frames_per_chunk: more make smaller files and coarser random access. chunks_per_shard: chunks in
-    one file.
+    one file. threads: 1 does all in the calling thread; 2 encodes, publishes and syncs in another, so that append()
+    only copies, and what fails is told by a later call; more encode chunks beside each other. None: what the
+    environment variable MREC_THREADS says, or 1.
 
     A writer holds the record: a second one gets RecordLocked. It serves one thread at a time (WriterBusy). After a
     failed write (OSError) it is poisoned: each further call raises that error, and the record, which holds the frames
@@ -64,6 +66,7 @@ class TrajectoryWriter:
         compression: str | None = None,
         frames_per_chunk: int | None = None,
         chunks_per_shard: int | None = None,
+        threads: int | None = None,
         overwrite: bool = False,
     ) -> None:
         if not isinstance(schema, Schema):
@@ -73,6 +76,7 @@ class TrajectoryWriter:
             flush_every,
             durable_every,
             durable,
+            threads,
             overwrite=bool(overwrite),
             meta_json=_meta_json(units, meta),
             **compression_option(compression),
@@ -104,6 +108,7 @@ class TrajectoryWriter:
         flush_every: int | str | None = None,
         durable_every: float | str | None = 60.0,
         durable: bool = True,
+        threads: int | None = None,
     ) -> TrajectoryWriter:
         """A writer that appends to the record at `path`; schema, precision, chunks and codecs are those it has.
 
@@ -113,7 +118,7 @@ class TrajectoryWriter:
         """
         from mrec.trajectory.reopen import reopen
 
-        options = writer_options(flush_every, durable_every, durable)
+        options = writer_options(flush_every, durable_every, durable, threads)
         root = record_path(path)
         core, schema = reopen(root, options, at, truncate_after_step)
         self = cls.__new__(cls)

@@ -37,13 +37,14 @@ class Run:
     atoms: int
     every: int
     frames: int = 24  # then it is done
+    threads: int = 1
 
-    def lands(self, n: int, published: int) -> bool:
-        """Whether frame n is published when it is appended."""
-        return n + 1 - published == AUTOMATIC if self.every == 0 else (n + 1) % self.every == 0
+    def lands(self, n: int, handed: int) -> bool:
+        """Whether frame n is published when it is appended, after so many that were."""
+        return n + 1 - handed == AUTOMATIC if self.every == 0 else (n + 1) % self.every == 0
 
     def __str__(self) -> str:
-        return "automatically" if self.every == 0 else f"every {self.every}"
+        return ("automatically" if self.every == 0 else f"every {self.every}") + self.threads // 2 * " with threads"
 
 
 class Board:
@@ -66,16 +67,16 @@ class Board:
 def write(path: Path, run: Run, board: Board, published: int) -> None:
     """Open or create, append to the end, publish as the run does, each third time durably; close, and open again."""
     board.put(OPENING, published, published)
-    cadence = {"flush_every": AUTOMATIC if run.every == 0 else 10**6, "durable_every": None}
+    cadence = {"flush_every": AUTOMATIC if run.every == 0 else 10**6, "durable_every": None, "threads": run.threads}
     if (path / "trajectory" / "zarr.json").exists():
         writer = mrec.TrajectoryWriter.open(path, **cadence)
     else:
         writer = mrec.TrajectoryWriter(path, schema(run.atoms), overwrite=True, **OPTIONS, **cadence)
-    n = published = writer.nframes
+    n = published = handed = writer.nframes
     board.put(APPENDING, n, n)
     while n < run.frames:
         one = frame(n, run.atoms)
-        commits = run.lands(n, published)
+        commits = run.lands(n, handed)
         if run.every == 0:
             board.put(COMMIT if commits else APPENDING, published, n + 1)
         writer.append(one)
@@ -83,13 +84,14 @@ def write(path: Path, run: Run, board: Board, published: int) -> None:
         if commits and run.every:
             board.put(COMMIT, published, n)
             writer.flush(durable=n // run.every % 3 == 2)
-        published = n if commits else published
-        assert writer.published == published
+        handed = n if commits else handed
+        published = writer.published
+        assert published == n if commits and (run.every or run.threads == 1) else published <= n
         board.put(APPENDING, published, n)
         if n % 9 == 8:
             board.put(CLOSING, published, n)
             writer.close()
-            published = n
+            published = handed = n
             board.put(OPENING, n, n)
             writer = mrec.TrajectoryWriter.open(path, **cadence)
             board.put(APPENDING, n, n)

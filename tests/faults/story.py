@@ -193,6 +193,7 @@ class Teller:
     on_point: Callable[[tuple[Point, ...]], None] = lambda between: None
     under_way: tuple[Point, ...] = (Point(),)
     making: bool = False
+    threads: int = int(os.environ.get("MREC_THREADS", 1))
 
     def tell(self, words: str) -> None:
         """Run them all. When one raises, `under_way` says between which points; `making`: there need be no record."""
@@ -235,13 +236,13 @@ class Teller:
             case "C" | "W":
                 self.leave()
                 options = dict(self.kind.options) | NEVER
-                overwrite = word == "W"
-                self.writer = mrec.TrajectoryWriter(self.path, self.kind.schema(), overwrite=overwrite, **options)
+                options |= {"overwrite": word == "W", "threads": self.threads}
+                self.writer = mrec.TrajectoryWriter(self.path, self.kind.schema(), **options)
                 self.generation += word == "W"
             case "O" | "T":
                 self.leave()
                 cut = {} if word == "O" else {"at": self._position(int(word[1:]))}
-                self.writer = mrec.TrajectoryWriter.open(self.path, **NEVER, **cut)
+                self.writer = mrec.TrajectoryWriter.open(self.path, threads=self.threads, **NEVER, **cut)
                 if self.writer.nframes != len(after.frames):
                     raise Wrong(f"opened with {self.writer.nframes} frames, not {len(after.frames)}")
                 self.generation += 1
@@ -252,6 +253,7 @@ class Teller:
                 restart(self.path)
             case "a":
                 self.writer.append(self.kind.frame(after.frames[-1]))
+                self.writer._core.wait()  # so that what the word did is known when it is over
             case "A" | "D":
                 self.writer.flush(durable=word == "D")
             case "X":

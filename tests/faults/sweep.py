@@ -95,13 +95,14 @@ class Sweep:
 
     scenario: Scenario
     folder: Path
+    threads: int = 1
     files: FaultFiles = field(default_factory=FaultFiles)
     seen: set[Any] = field(default_factory=set)  # what was found right
     start: Teller = field(init=False)
     calls: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.start = Teller(self.folder / "before.mrec", self.scenario.kind)
+        self.start = Teller(self.folder / "before.mrec", self.scenario.kind, threads=self.threads)
         self.start.tell(self.scenario.before)
         self.start.leave()
         _, self.calls = self.tell(None, 0)
@@ -173,7 +174,7 @@ class Sweep:
 
     def go_on(self, teller: Teller, stands: Point | None) -> None:
         """With a new writer nothing is lost and nothing doubled, and no temporary file stays."""
-        again = Teller(teller.path, teller.kind, stands or Point(), generation=50)
+        again = Teller(teller.path, teller.kind, stands or Point(), generation=50, threads=self.threads)
         again.tell("O" if stands else "W")
         left = [p for p in teller.path.rglob(".*") if p.name != ".durable"]
         if left:

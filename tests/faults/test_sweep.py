@@ -14,15 +14,16 @@ from mrec._core import FaultFiles
 from tests.faults.story import COLUMN, FULL, NEVER, Point, Teller, check, memory
 from tests.faults.sweep import FAULTS, SCENARIOS, Scenario, Sweep
 
-RUNS = 20
+RUNS = 15
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_a_failed_call_loses_nothing_published(scenario: Scenario) -> None:
+def test_a_failed_call_loses_nothing_published(scenario: Scenario, threads: int) -> None:
     with memory() as folder:
-        sweep = Sweep(scenario, folder)
+        sweep = Sweep(scenario, folder, threads)
         points = [(fault, k) for fault in FAULTS for k in sweep.points(fault)]
-        for fault, k in random.Random(scenario.name).sample(points, RUNS):
+        for fault, k in random.Random(f"{scenario.name} {threads}").sample(points, RUNS if threads == 1 else RUNS // 2):
             try:
                 sweep.run(fault, k)
             except Exception as e:

@@ -28,7 +28,8 @@ def many(number: int, kills: int) -> tuple[Counter[str], str]:
     rng = random.Random(number)
 
     def next_run() -> Run:
-        return Run(min(5000, int(10 ** rng.uniform(0, 3.72))), rng.choice((1, 10, 0)), frames=45)
+        atoms = min(5000, int(10 ** rng.uniform(0, 3.72)))
+        return Run(atoms, rng.choice((1, 10, 0)), frames=45, threads=rng.choice((1, 2)))
 
     with memory() as folder, tempfile.TemporaryDirectory(dir=folder) as own:
         try:

@@ -136,6 +136,7 @@ class Simulation:
     scenario: Scenario
     folder: Path
     seed: int = 0
+    threads: int = 1
     again: float = 0.15  # how often a state is written on, and the power lost a second time
     seen: set[Any] = field(default_factory=set)
     recovered: int = 0
@@ -145,7 +146,7 @@ class Simulation:
         self.reading, self.writing = Folder(self.folder / "read"), Folder(self.folder / "write")
         home = self.folder / "told"
         home.mkdir()
-        self.told = tell(Teller(home / NAME, self.scenario.kind), self.scenario.words)
+        self.told = tell(Teller(home / NAME, self.scenario.kind, threads=self.threads), self.scenario.words)
         self.home = str(home)
 
     def round(self, a_point: int) -> None:
@@ -199,7 +200,8 @@ class Simulation:
         self.writing.forget()
         self.writing.put(state)
         path = self.writing.path / NAME
-        teller = Teller(path, self.scenario.kind, stands or Point(), generation=50 * (depth + 1))
+        generation = 50 * (depth + 1)
+        teller = Teller(path, self.scenario.kind, stands or Point(), generation, threads=self.threads)
         told = tell(teller, "O a A a D a X" if stands else "W a D X")
         check(path, teller.kind, teller.under_way, "durable")
         left = list(path.rglob(".*"))

@@ -90,3 +90,36 @@ def test_overwriting_does_not_leave_what_it_would_refuse(tmp_path: Path) -> None
     order = [path.removeprefix(f"{teller.path}/") for _, path in gone]
     wanted = ["trajectory/zarr.json", "zoo", "trajectory", "zarr.json"]
     assert [path for path in order if path in wanted] == wanted
+
+
+# ---- with threads ------------------------------------------------------------------------------------------------
+
+
+def barriers(calls: list[tuple[int, str, int, int, bytes]], home: str) -> list[list[tuple[str, str, int, bytes]]]:
+    """The calls between those that order them, each lot sorted: a power loss makes no other difference. Without boot
+    and process, and without the descriptors' numbers."""
+    names: dict[int, str] = {}
+    lots: list[list[tuple[str, str, int, bytes]]] = [[]]
+    for _, op, fd, number, data in calls:
+        if op == "o":
+            names[fd] = data.decode()
+        if op in "oc":
+            continue
+        name = names[fd] if op in "wts" else ""
+        lots[-1].append((op, name.removeprefix(home), number, data.replace(home.encode(), b"")))
+        if op in "srud":
+            lots.append([])
+    return [sorted(lot) for lot in lots]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_threads_make_the_same_calls(scenario: Scenario) -> None:
+    """In the same order between syncs and renames: so what holds of power losses holds with threads too."""
+    found = []
+    for threads in (1, 2, 4):
+        with memory() as folder:
+            told = tell(Teller(folder / "run.mrec", scenario.kind, threads=threads), scenario.words)
+            found.append(barriers(told.log, str(folder)))
+    assert found[1] == found[0]
+    assert found[2] == found[0]
+    assert sum(len(lot) for lot in found[0]) > 50

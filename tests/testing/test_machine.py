@@ -23,6 +23,24 @@ TestOurWriter = PeerMachine.TestCase
 TestOurWriter.settings = SAMPLE
 
 
+class ThreadedMachine(PeerMachine):
+    """With a thread behind each writer. What a call did is known when the thread is done with it."""
+
+    def create(self, path, schema, **options):
+        return super().create(path, schema, **options, threads=2)
+
+    def reopen(self, path, at=None):
+        return mrec.TrajectoryWriter.open(path, at=at, flush_every=10**6, durable_every=None, threads=3)
+
+    def append(self, writer, frame):
+        super().append(writer, frame)
+        writer._core.wait()
+
+
+TestOurWriterWithThreads = ThreadedMachine.TestCase
+TestOurWriterWithThreads.settings = SAMPLE
+
+
 # ---- writers with something wrong --------------------------------------------------------------------------------
 
 
