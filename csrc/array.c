@@ -266,22 +266,26 @@ mrec_status mrec_array_close(mrec_array *array, mrec_error *error) {
 
 /* ---- the document and the durable file ---- */
 
-mrec_status mrec_array_document(const mrec_array *array, mrec_buffer *out, mrec_error *error) {
+mrec_status mrec_array_document(const mrec_array *array, uint64_t length, mrec_buffer *out, mrec_error *error) {
     MREC_TRY(mrec_buffer_add(out, array->prefix, strlen(array->prefix), error));
-    MREC_TRY(mrec_buffer_print(out, error, "%llu", (unsigned long long)array->length));
+    MREC_TRY(mrec_buffer_print(out, error, "%llu", (unsigned long long)length));
     return mrec_buffer_add(out, array->suffix, strlen(array->suffix), error);
 }
 
-mrec_status mrec_array_write_document(mrec_array *array, bool durable, mrec_error *error) {
-    if (array->doc_length == array->length)
+mrec_status mrec_array_write_document(mrec_array *array, uint64_t ahead, bool durable, mrec_error *error) {
+    const bool there = array->doc_length != MREC_NO_DOCUMENT;
+    if (there && (ahead ? array->doc_length >= array->length : array->doc_length == array->length))
         return MREC_OK;
+    uint64_t length = array->length;
+    if (ahead)
+        length += (length / 8 / ahead + 1) * ahead;
     mrec_buffer text = {0};
-    mrec_status status = mrec_array_document(array, &text, error);
+    mrec_status status = mrec_array_document(array, length, &text, error);
     if (status == MREC_OK)
         status = mrec_document_write(array->store->files.vfs, &array->doc, text.data, text.size, durable, error);
     mrec_buffer_free(&text);
     if (status == MREC_OK)
-        array->doc_length = array->length;
+        array->doc_length = length;
     return status;
 }
 

@@ -69,11 +69,12 @@ mrec_status mrec_array_sync(mrec_array *, mrec_error *);
 /* Close the shard files: some file systems tell only then that a write failed. */
 mrec_status mrec_array_close(mrec_array *, mrec_error *);
 
-/* Append the text of zarr.json with the present length. */
-mrec_status mrec_array_document(const mrec_array *, mrec_buffer *out, mrec_error *);
+/* Append the text of zarr.json with this length. */
+mrec_status mrec_array_document(const mrec_array *, uint64_t length, mrec_buffer *out, mrec_error *);
 
-/* Write zarr.json when its length is not the present one. */
-mrec_status mrec_array_write_document(mrec_array *, bool durable, mrec_error *);
+/* Write zarr.json when its length is not the present one. `ahead`, when it is not 0: it may be longer, and is made
+ * longer by an eighth and more, in multiples of so many rows. */
+mrec_status mrec_array_write_document(mrec_array *, uint64_t ahead, bool durable, mrec_error *);
 
 /* The last chunk of an array with rows that has landed. */
 mrec_status mrec_array_tail(mrec_array *, mrec_tail *, mrec_error *);

@@ -199,15 +199,18 @@ mrec_status mrec_block_apply(mrec_block_state *state, mrec_staged_block *staged,
     return MREC_OK;
 }
 
-mrec_status mrec_block_visit(mrec_block_state *state, mrec_node_visit visit, void *arg, mrec_error *error) {
-    MREC_TRY(mrec_visit_array(visit, arg, state->offset, error));
-    MREC_TRY(mrec_visit_array(visit, arg, state->step_index, error));
+mrec_status mrec_block_visit(mrec_block_state *state, uint64_t nframes, mrec_node_visit visit, void *arg,
+                             mrec_error *error) {
+    const bool dense = state->updates == nframes;
+    const uint64_t rows = !dense ? 0 : state->form == MREC_FORM_REGULAR ? state->uniform_rows : 1;
+    MREC_TRY(mrec_visit_array(visit, arg, state->offset, 0, error));
+    MREC_TRY(mrec_visit_array(visit, arg, state->step_index, 0, error));
     MREC_TRY(mrec_visit_group(visit, arg, &state->group, error));
     if (state->has_masks)
         MREC_TRY(mrec_visit_group(visit, arg, &state->mask_group, error));
     for (size_t i = 0; i < state->block->ncolumns; i++) {
-        MREC_TRY(mrec_visit_array(visit, arg, state->columns[i].mask, error));
-        MREC_TRY(mrec_visit_array(visit, arg, state->columns[i].rows, error));
+        MREC_TRY(mrec_visit_array(visit, arg, state->columns[i].mask, rows, error));
+        MREC_TRY(mrec_visit_array(visit, arg, state->columns[i].rows, rows, error));
     }
     return MREC_OK;
 }

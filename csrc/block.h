@@ -54,7 +54,7 @@ void mrec_block_prime(mrec_block_state *, mrec_staged_block *);
 /* The group's attributes for the present form. */
 mrec_status mrec_block_set_attributes(mrec_block_state *, mrec_error *);
 
-/* offset, step_index, the group, then masks and columns. */
-mrec_status mrec_block_visit(mrec_block_state *, mrec_node_visit, void *arg, mrec_error *);
+/* offset, step_index, the group, then masks and columns; of a trajectory of so many frames. */
+mrec_status mrec_block_visit(mrec_block_state *, uint64_t nframes, mrec_node_visit, void *arg, mrec_error *);
 
 #endif

@@ -135,9 +135,9 @@ mrec_status mrec_cell_apply(mrec_cell_state *state, const mrec_cell *cell, uint6
 }
 
 mrec_status mrec_cell_visit(mrec_cell_state *state, mrec_node_visit visit, void *arg, mrec_error *error) {
-    MREC_TRY(mrec_visit_array(visit, arg, state->step_index, error));
-    MREC_TRY(mrec_visit_array(visit, arg, state->origin, error));
-    MREC_TRY(mrec_visit_array(visit, arg, state->boundary, error));
-    MREC_TRY(mrec_visit_array(visit, arg, state->vectors, error));
+    MREC_TRY(mrec_visit_array(visit, arg, state->step_index, 0, error));
+    MREC_TRY(mrec_visit_array(visit, arg, state->origin, 0, error));
+    MREC_TRY(mrec_visit_array(visit, arg, state->boundary, 0, error));
+    MREC_TRY(mrec_visit_array(visit, arg, state->vectors, 0, error));
     return mrec_visit_group(visit, arg, &state->group, error);
 }

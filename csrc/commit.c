@@ -11,7 +11,7 @@
 
 typedef struct walk {
     mrec_vfs *vfs;
-    bool durable, all;
+    bool durable, all, ahead;
     mrec_buffer *out; /* of the durable file */
     bool first;
 } walk;
@@ -33,7 +33,7 @@ static mrec_status close_files(void *arg, mrec_node node, mrec_error *error) {
 
 static mrec_status write_document(void *arg, mrec_node node, mrec_error *error) {
     const walk *w = arg;
-    return node.array ? mrec_array_write_document(node.array, w->durable, error)
+    return node.array ? mrec_array_write_document(node.array, w->ahead ? node.every_frame : 0, w->durable, error)
                       : mrec_group_write(w->vfs, node.group, w->durable, error);
 }
 
@@ -78,7 +78,7 @@ static mrec_status print_node_document(void *arg, mrec_node node, mrec_error *er
     if (node.group)
         return print_document(arg, node.group->doc.key, &node.group->text, error);
     mrec_buffer text = {0};
-    mrec_status status = mrec_array_document(node.array, &text, error);
+    mrec_status status = mrec_array_document(node.array, node.array->length, &text, error);
     if (status == MREC_OK)
         status = print_document(arg, node.array->doc.key, &text, error);
     mrec_buffer_free(&text);
@@ -157,9 +157,14 @@ mrec_status mrec_commit_marker(mrec_sequence *seq, bool live, bool durable, mrec
     return status;
 }
 
-mrec_status mrec_commit_documents(mrec_sequence *seq, bool durable, mrec_error *error) {
-    walk w = {.vfs = seq->store.files.vfs, .durable = durable};
+/* An unsynced landing need not replace what can stand longer: a document each would cost more than small frames do. */
+static mrec_status write_documents(mrec_sequence *seq, bool durable, bool ahead, mrec_error *error) {
+    walk w = {.vfs = seq->store.files.vfs, .durable = durable, .ahead = ahead};
     return mrec_sequence_visit(seq, write_document, &w, error);
+}
+
+mrec_status mrec_commit_documents(mrec_sequence *seq, bool durable, mrec_error *error) {
+    return write_documents(seq, durable, false, error);
 }
 
 mrec_status mrec_commit_directories(mrec_sequence *seq, bool all, mrec_error *error) {
@@ -175,7 +180,7 @@ mrec_status mrec_commit(mrec_sequence *seq, mrec_commit_kind kind, mrec_error *e
     MREC_TRY(mrec_sequence_visit(seq, land, NULL, error));
     if (durable)
         MREC_TRY(mrec_sequence_visit(seq, sync_data, NULL, error));
-    MREC_TRY(mrec_commit_documents(seq, durable, error));
+    MREC_TRY(write_documents(seq, durable, kind == MREC_COMMIT_AUTO, error));
     if (durable)
         MREC_TRY(mrec_commit_directories(seq, closing, error));
     if (durable)

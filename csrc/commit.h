@@ -15,9 +15,9 @@ typedef enum mrec_commit_kind {
 /* One flush, whole. After a failure the sequence must not be committed again. */
 mrec_status mrec_commit(mrec_sequence *, mrec_commit_kind, mrec_error *);
 
-/* Parts of it, for creation and opening: every document that is stale, its bytes synced when `durable`; the directories
- * of new documents, or of `all` that were replaced; trajectory/.durable and the marker, with `durable` synced, name
- * included. */
+/* Parts of it, for creation and opening: every document that is stale, with exact lengths, its bytes synced when
+ * `durable`; the directories of new documents, or of `all` that were replaced; trajectory/.durable and the marker, with
+ * `durable` synced, name included. */
 mrec_status mrec_commit_documents(mrec_sequence *, bool durable, mrec_error *);
 mrec_status mrec_commit_directories(mrec_sequence *, bool all, mrec_error *);
 mrec_status mrec_commit_durable_file(mrec_sequence *, bool durable, mrec_error *);

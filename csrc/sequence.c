@@ -136,13 +136,13 @@ mrec_status mrec_sequence_prime(mrec_sequence *seq, mrec_staged *last, mrec_erro
 mrec_status mrec_sequence_visit(mrec_sequence *seq, mrec_node_visit visit, void *arg, mrec_error *error) {
     const mrec_schema *schema = &seq->declared.schema;
     for (size_t i = 0; i < schema->nblocks; i++)
-        MREC_TRY(mrec_block_visit(&seq->blocks[i], visit, arg, error));
+        MREC_TRY(mrec_block_visit(&seq->blocks[i], seq->nframes, visit, arg, error));
     MREC_TRY(mrec_cell_visit(&seq->cell, visit, arg, error));
-    MREC_TRY(mrec_visit_array(visit, arg, seq->steps.array, error));
-    MREC_TRY(mrec_visit_array(visit, arg, seq->times.array, error));
+    MREC_TRY(mrec_visit_array(visit, arg, seq->steps.array, 1, error));
+    MREC_TRY(mrec_visit_array(visit, arg, seq->times.array, 1, error));
     MREC_TRY(mrec_visit_group(visit, arg, &seq->values_group, error));
     for (size_t i = 0; i < schema->nvalues; i++)
-        MREC_TRY(mrec_visit_array(visit, arg, seq->values[i], error));
+        MREC_TRY(mrec_visit_array(visit, arg, seq->values[i], 1, error));
     return MREC_OK;
 }
 

@@ -50,6 +50,10 @@ def _column_frame(tag: Tag) -> mrec.Frame:
     return mrec.Frame({"atoms": {"x": np.random.default_rng(tag).normal(size=50)}}, step=tag[1])
 
 
+def _resting_frame(tag: Tag) -> mrec.Frame:
+    return mrec.Frame(_column_frame((tag[0], min(tag[1], 3))).blocks, step=tag[1])
+
+
 def _late_cell_frame(tag: Tag) -> mrec.Frame:
     box = mrec.Box.from_lengths(10.0, 10.0, 10.0 + tag[0]) if tag[1] >= 2 else None
     return mrec.Frame(_column_frame(tag).blocks, step=tag[1], box=box)
@@ -91,6 +95,8 @@ COLUMN = Kind(_column_schema, _column_frame)
 FULL = Kind(_full_schema, _full_frame)
 #: Many versions of an open chunk.
 SLOTS = replace(COLUMN, options=(("frames_per_chunk", 8), ("chunks_per_shard", 2)))
+#: Another position in each frame up to the third, then always the same.
+RESTING = replace(COLUMN, frame=_resting_frame)
 #: No cell before frame 2.
 LATE_CELL = Kind(_column_schema, _late_cell_frame)
 UNSYNCED = replace(FULL, options=(*SMALL.items(), ("durable", False)))

@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 LAND = "    MREC_TRY(mrec_sequence_visit(seq, land, NULL, error));\n    if (durable)\n"
 SYNC = "        MREC_TRY(mrec_sequence_visit(seq, sync_data, NULL, error));\n"
-DOCUMENTS = "    MREC_TRY(mrec_commit_documents(seq, durable, error));\n"
+DOCUMENTS = "    MREC_TRY(write_documents(seq, durable, kind == MREC_COMMIT_AUTO, error));\n"
 DURABLE = "    if (durable)\n        MREC_TRY(mrec_commit_durable_file(seq, true, error));\n"
 MARKER = "    MREC_TRY(mrec_commit_marker(seq, !closing, durable, error));\n"
 CELL = "    MREC_TRY(mrec_visit_array(visit, arg, state->{}, error));\n"
@@ -67,6 +67,19 @@ MUTANTS = [
         "commit.c",
         ((DOCUMENTS, MARKER + DOCUMENTS),),
         stops=("cell changes", "rows change", "steps go astray"),
+    ),
+    Mutant(
+        "exact shapes once a block had no update in a frame",
+        "block.c",
+        (("state->updates == nframes;", "nframes == nframes;"),),
+        power=("a block comes to rest",),
+        stops=("a block comes to rest",),
+    ),
+    Mutant(
+        "exact shapes after a durable flush",
+        "commit.c",
+        ((DOCUMENTS, DOCUMENTS.replace("kind == MREC_COMMIT_AUTO", "true")),),
+        stops=("a block comes to rest", "close"),
     ),
     Mutant(
         "data before the documents",
