@@ -357,12 +357,6 @@ static size_t put_plain_header(unsigned form, size_t n, uint8_t *out) {
     return size;
 }
 
-static size_t put_raw_literals(const uint8_t *bytes, size_t n, uint8_t *out) {
-    size_t size = put_plain_header(LITERALS_RAW, n, out);
-    memcpy(out + size, bytes, n);
-    return size + n;
-}
-
 static size_t coded_header(size_t n) {
     return n < 1024 ? 3 : n < 16384 ? 4 : 5;
 }
@@ -376,23 +370,29 @@ static void put_coded_header(size_t n, size_t coded, uint8_t *out) {
         out[i] = (uint8_t)(header >> 8 * i);
 }
 
-size_t mrec_literals(const uint8_t *bytes, size_t n, const uint32_t counts[256], uint8_t *out, uint8_t *aside) {
-    if (n < 32)
-        return put_raw_literals(bytes, n, out);
-    if (counts[bytes[0]] == n) {
-        size_t size = put_plain_header(LITERALS_REPEATED, n, out);
-        out[size] = bytes[0];
-        return size + 1;
-    }
+/* As they are, or one byte throughout. */
+static size_t put_plain_literals(bool repeated, const uint8_t *bytes, size_t n, size_t limit, uint8_t *out) {
+    size_t stored = repeated ? 1 : n;
+    if (stored + 3 >= limit)
+        return 0;
+    size_t size = put_plain_header(repeated ? LITERALS_REPEATED : LITERALS_RAW, n, out);
+    memcpy(out + size, bytes, stored);
+    return size + stored;
+}
+
+size_t mrec_literals(const uint8_t *bytes, size_t n, const uint32_t counts[256], size_t limit, uint8_t *out,
+                     uint8_t *aside) {
+    bool repeated = n > 0 && counts[bytes[0]] == n;
+    if (n < 32 || repeated)
+        return put_plain_literals(n >= 32, bytes, n, limit, out);
     huffman h;
     uint8_t description[512];
     uint64_t bits = build(&h, counts);
-    size_t header = coded_header(n);
-    if (header + bits / 8 + 24 >= n)
-        return put_raw_literals(bytes, n, out);
-    size_t described = describe(&h, description);
+    size_t header = coded_header(n), described = header + bits / 8 + 24 < n ? describe(&h, description) : 0;
     if (described == 0 || header + described + bits / 8 + 10 >= n)
-        return put_raw_literals(bytes, n, out);
+        return put_plain_literals(false, bytes, n, limit, out);
+    if (header + described + bits / 8 + 10 >= limit)
+        return 0;
     assign_codes(&h);
     memcpy(out + header, description, described);
     uint8_t *at = out + header + described;

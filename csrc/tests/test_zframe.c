@@ -113,7 +113,7 @@ static void test_large(mrec_zframe *z, ZSTD_DCtx *context) {
     uint8_t *planes = malloc(2 * each);
     assert(planes != NULL);
     memset(planes, 1, each);
-    fill_plane(planes + each, each, TWO, &state);
+    fill_plane(planes + each, each, SKEWED, &state);
     assert(there_and_back(z, context, planes, 2 * each, 2));
     each = 400000;
     fill_plane(planes, 2 * each, NOISE, &state);
