@@ -95,6 +95,7 @@ cdef extern from "mrec.h" nogil:
         bint no_durable
         bint overwrite
         const char *meta_json
+        uint64_t chunk_bytes
 
     ctypedef struct mrec_column_data:
         const void *data
