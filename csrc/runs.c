@@ -70,6 +70,17 @@ size_t mrec_equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64_t
     return equal_bits_portable(bytes, n, distance, equal);
 }
 
+size_t mrec_run_end(const uint64_t *equal, size_t from) {
+    const uint64_t *word = equal + from / 64;
+    uint64_t bits = ~word[0] >> from % 64;
+    if (bits != 0)
+        return from + (size_t)__builtin_ctzll(bits);
+    size_t end = (from / 64 + 1) * 64;
+    while (*++word == UINT64_MAX)
+        end += 64;
+    return end + (size_t)__builtin_ctzll(~*word);
+}
+
 /* ---- distances ---- */
 
 #define SAMPLES 48     /* of a long plane, */

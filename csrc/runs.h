@@ -11,6 +11,9 @@
  * the last word and one word more become 0. Returns how many are set. */
 size_t mrec_equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal);
 
+/* The first i >= from at which a bit is not set. */
+size_t mrec_run_end(const uint64_t *equal, size_t from);
+
 /* Whether bytes[0, n), n >= 64, mostly go on as the byte before. */
 bool mrec_run_flat(const uint8_t *bytes, size_t n);
 

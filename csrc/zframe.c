@@ -19,8 +19,9 @@
 #define PIECE 16
 #define LONG_RUN 8
 #define MAX_TESTS 2
-#define REGULAR 256 /* bytes of a run */
-#define LOOKS 8     /* pieces of a plane that say whether it is flat */
+#define REGULAR 256              /* bytes of a run */
+#define MANY ((size_t)16 * 1024) /* bytes for which matches at more distances pay */
+#define LOOKS 8                  /* pieces of a plane that say whether it is flat */
 #define LOOK ((size_t)129)
 #define CHANGES 16  /* words of bits that are looked at for what changes */
 #define CHANGES 16  /* words of bits that are looked at for what changes */
@@ -29,7 +30,7 @@
 #define WINDOW ((size_t)8 * 1024 * 1024) /* what every decoder has to be able to keep */
 
 struct mrec_zframe {
-    uint64_t equal[3][MAX_BLOCK / 64 + 2]; /* of parts of a stretch, see divide */
+    uint64_t equal[5][MAX_BLOCK / 64 + 2]; /* of parts of a stretch, see divide and find_best_runs */
     mrec_ztables known;
     mrec_zsequence sequences[MAX_SEQUENCES];
     uint8_t section[MREC_ZSEQUENCE_MOST * MAX_SEQUENCES + MREC_ZSEQUENCES_MORE];
@@ -48,6 +49,11 @@ void mrec_zframe_free(mrec_zframe *z) {
     free(z);
 }
 
+/* The last three distances that sequences had, the last one first: what a decoder keeps of them. */
+typedef struct recent {
+    size_t of[3];
+} recent;
+
 /* A frame in the making. */
 typedef struct frame {
     mrec_zframe *z;
@@ -56,10 +62,10 @@ typedef struct frame {
     size_t repeats; /* one byte so many times that no block holds yet */
     uint8_t repeated;
     size_t distance; /* at which frames of atoms in a chunk follow one another, 0 when not known */
-    size_t last;     /* the distance of the last sequence */
-    bool irregular;  /* a plane hardly repeats */
-    int tests;       /* that have said that matches at many distances do not pay */
-    bool left;       /* to zstd, which does better */
+    recent recent;
+    bool irregular; /* a plane hardly repeats */
+    int tests;      /* that have said that matches at many distances do not pay */
+    bool left;      /* to zstd, which does better */
 } frame;
 
 /* A part of a plane, at most MAX_BLOCK bytes. */
@@ -177,8 +183,8 @@ static void take_rest(mrec_zframe *z, const stretch *s, size_t nsequences, liter
 
 typedef struct matches {
     size_t n, covered;
-    size_t stop;     /* where the last one ends */
-    size_t distance; /* the last one's */
+    size_t stop; /* where the last one ends */
+    recent recent;
 } matches;
 
 /* A part of a stretch, and where its bytes are those at a distance: `equal` of them. */
@@ -216,11 +222,24 @@ static bool unite(frame *f, const stretch *s, size_t *equal, part parts[2]) {
     return true;
 }
 
+/* The Offset_Value of a distance, which becomes the last one. */
+static uint32_t say_distance(recent *r, size_t distance) {
+    if (r->of[0] == distance)
+        return 1;
+    size_t second = r->of[1];
+    r->of[1] = r->of[0];
+    r->of[0] = distance;
+    if (second == distance)
+        return 2;
+    bool third = r->of[2] == distance;
+    r->of[2] = second;
+    return third ? 3 : (uint32_t)distance + 3;
+}
+
 static void add_run(frame *f, const part *p, size_t start, size_t end, matches *m) {
-    uint32_t offset = p->distance == m->distance ? 1 : (uint32_t)p->distance + 3;
+    uint32_t offset = say_distance(&m->recent, p->distance);
     f->z->sequences[m->n++] = (mrec_zsequence){(uint32_t)(start - m->stop), (uint32_t)(end - start), offset, {0}};
     m->covered += end - start;
-    m->distance = p->distance;
     m->stop = end;
 }
 
@@ -255,9 +274,65 @@ static void add_runs(frame *f, const part *p, unsigned least, matches *m) {
 }
 
 static matches find_runs(frame *f, const part parts[2], unsigned least) {
-    matches m = {.distance = f->last};
+    matches m = {.recent = f->recent};
     add_runs(f, &parts[0], least, &m);
     add_runs(f, &parts[1], least, &m);
+    return m;
+}
+
+/* Bits at which three in a row are set. */
+static uint64_t threes(const uint64_t *word) {
+    return word[0] & (word[0] >> 1 | word[1] << 63) & (word[0] >> 2 | word[1] << 62);
+}
+
+/* Add runs at any of three distances from one place on, always the longest, or nearly so if it is at the last one. */
+static void add_best_runs(frame *f, const part p[3], unsigned least, matches *m) {
+    const size_t from = p[0].from, n = p[0].to - from;
+    size_t i = m->stop >= from ? m->stop + 1 - from : 0;
+    while (i < n && m->n < MAX_SEQUENCES) {
+        uint64_t starts =
+            (threes(p[0].bits + i / 64) | threes(p[1].bits + i / 64) | threes(p[2].bits + i / 64)) >> i % 64;
+        if (starts == 0) {
+            i = (i / 64 + 1) * 64;
+            continue;
+        }
+        i += (size_t)__builtin_ctzll(starts);
+        size_t best = 0, length = 0, most = 0;
+        for (size_t k = 0; k < 3; k++) {
+            size_t this = mrec_run_end(p[k].bits, i) - i;
+            size_t worth = this + (p[k].distance == m->recent.of[0]); /* which takes fewer bits */
+            best = worth > most ? k : best;
+            length = worth > most ? this : length;
+            most = worth > most ? worth : most;
+        }
+        if (length >= least)
+            add_run(f, &p[best], from + i, from + i + length, m);
+        i += length + 1;
+    }
+}
+
+/* Where there are two frames before, a byte may also be that of the second one, and where neighbours are alike, as in a
+ * molecule, the byte before: three distances, which a decoder keeps, so that two bits say which. */
+static matches find_best_runs(frame *f, const stretch *s, const part parts[2], unsigned least) {
+    size_t third = 2 * f->distance > s->before ? 2 * f->distance - s->before : 1;
+    if (third < parts[1].from)
+        third = parts[1].from;
+    if (third >= s->n)
+        return find_runs(f, parts, least);
+    part second = {parts[1].from, third, f->distance, 0, f->z->equal[2]};
+    part rest[3] = {{third, s->n, f->distance, 0, f->z->equal[1]}, /* no longer those of parts[1] */
+                    {third, s->n, 2 * f->distance, 0, f->z->equal[3]},
+                    {third, s->n, 1, 0, f->z->equal[4]}};
+    compare(s, &rest[2]);
+    if (rest[2].equal < (s->n - third) / 4)
+        return find_runs(f, parts, least);
+    matches m = {.recent = f->recent};
+    compare(s, &second);
+    compare(s, &rest[0]);
+    compare(s, &rest[1]);
+    add_runs(f, &parts[0], least, &m);
+    add_runs(f, &second, least, &m);
+    add_best_runs(f, rest, least, &m);
     return m;
 }
 
@@ -289,7 +364,7 @@ static size_t changes_at_1(frame *f, const uint8_t *bytes, size_t n) {
 /* Whether a plane, and those below it, repeat in a few long runs, and not because they are flat: a ramp, where there
  * are longer ones at other distances. */
 static bool is_regular(frame *f, const stretch *s, const matches *m) {
-    return !f->irregular && m->covered > s->n / 4 && m->covered > m->n * REGULAR && m->distance > 1 &&
+    return !f->irregular && m->covered > s->n / 4 && m->covered > m->n * REGULAR && m->recent.of[0] > 1 &&
            changes_at_1(f, s->bytes, s->n) > s->n / 4;
 }
 
@@ -322,8 +397,10 @@ static void put_stretch(frame *f, const stretch *s) {
     bool united = equal <= s->n / 4 && !noise && f->distance != 0 && unite(f, s, &equal, parts);
     if (equal > s->n / 2)
         bits = bits_of_changes(s, parts, &l);
-    matches m = {.distance = f->last};
-    if (equal > s->n / 16)
+    matches m = {.recent = f->recent};
+    if (equal > s->n / 2 && f->distance > 0 && 2 * f->distance < WINDOW && !united && s->n >= MANY)
+        m = find_best_runs(f, s, parts, least_run(bits));
+    else if (equal > s->n / 16)
         m = find_runs(f, parts, least_run(bits));
     bool doubtful = !noise && (m.covered < s->n / 4 || united);
     if ((doubtful && f->tests++ < MAX_TESTS && is_scattered(s, bits, &m)) || is_regular(f, s, &m)) {
@@ -334,7 +411,7 @@ static void put_stretch(frame *f, const stretch *s) {
     if (pays(&m, s, bits)) {
         take_rest(f->z, s, m.n, &l);
         if (put_compressed(f, s, &l, m.n)) {
-            f->last = m.distance;
+            f->recent = m.recent;
             return;
         }
     }
@@ -353,8 +430,9 @@ static bool is_constant(const uint8_t *bytes, size_t n) {
 }
 
 static void put_plane(frame *f, const uint8_t *bytes, size_t n) {
-    for (size_t at = 0; at < n && !f->left; at += MAX_BLOCK) {
-        stretch s = {bytes + at, n - at < MAX_BLOCK ? n - at : MAX_BLOCK, at};
+    const size_t pieces = (n + MAX_BLOCK - 1) / MAX_BLOCK, most = (n + pieces - 1) / pieces; /* all alike */
+    for (size_t at = 0; at < n && !f->left; at += most) {
+        stretch s = {bytes + at, n - at < most ? n - at : most, at};
         bool constant = is_constant(s.bytes, s.n);
         if (!constant || s.bytes[0] != f->repeated)
             put_repeats(f);
@@ -415,7 +493,7 @@ static size_t bound(size_t n) {
 size_t mrec_zframe_encode(mrec_zframe *z, const uint8_t *planes, size_t n, size_t size, uint8_t *out, size_t room) {
     if (n < MIN_SIZE || n > UINT32_MAX || size < 2 || size > MAX_PLANES || room < bound(n))
         return 0;
-    frame f = {.z = z, .at = out, .end = out + room, .last = 1};
+    frame f = {.z = z, .at = out, .end = out + room, .recent = {{1, 4, 8}}};
     size_t each = n / size;
     put_frame_header(&f, n);
     if (is_flat(&f, planes, each, size))
