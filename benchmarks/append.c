@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DISTINCT = 16 }; /* frames in memory, appended in turn */
+enum { DISTINCT = 32 }; /* frames in memory, appended in turn: more than a chunk holds, or it would repeat itself */
 
 static void fail(const mrec_error *error) {
     fprintf(stderr, "%s: %s\n", error->path, error->message);

@@ -41,10 +41,10 @@ MREC_INLINE unsigned mrec_log2(uint64_t x) {
     return 63 - (unsigned)__builtin_clzll(x);
 }
 
-/* 256 log2(x) for 0 < x < 2^32, linear between powers of two: at most 23 too small. */
-MREC_INLINE uint32_t mrec_log2_256(uint32_t x) {
+/* 256 log2(x) for x > 0, linear between powers of two: at most 23 too small. */
+MREC_INLINE uint32_t mrec_log2_256(uint64_t x) {
     unsigned whole = mrec_log2(x);
-    return whole * 256 + ((x << (31 - whole)) >> 23 & 255);
+    return whole * 256 + (uint32_t)(x << (63 - whole) >> 55 & 255);
 }
 
 #endif

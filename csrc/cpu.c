@@ -16,7 +16,7 @@ static unsigned detect(void) {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"))
         features |= MREC_CPU_CRC32C;
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
         features |= MREC_CPU_AVX2;
     if (__builtin_cpu_supports("bmi2"))
         features |= MREC_CPU_BMI2;

@@ -5,7 +5,7 @@
 
 enum {
     MREC_CPU_CRC32C = 1, /* SSE4.2 and PCLMULQDQ; the crc32 extension of aarch64 */
-    MREC_CPU_AVX2 = 2,
+    MREC_CPU_AVX2 = 2,   /* and POPCNT */
     MREC_CPU_BMI2 = 4,
     MREC_CPU_VPCLMUL = 8, /* VPCLMULQDQ on vectors of 32 bytes, and all the above */
 };

@@ -143,7 +143,7 @@ static void assign_codes(huffman *h) {
 /* At least two bytes occur. Returns the bits of the whole. */
 static uint64_t build(huffman *h, const uint32_t counts[256]) {
     uint32_t order[256];
-    uint8_t depth[256] = {0};
+    uint8_t depth[257] = {0};
     unsigned n = sorted(counts, order);
     uint64_t bits = 0;
     depths(order, n, depth);
@@ -151,14 +151,17 @@ static uint64_t build(huffman *h, const uint32_t counts[256]) {
         limit_depths(depth, n);
     memset(h->lengths, 0, sizeof h->lengths);
     memset(h->ranks, 0, sizeof h->ranks);
-    h->max = h->last = 0;
-    for (unsigned i = 0; i < n; i++) {
+    h->max = depth[0]; /* they descend */
+    h->last = 0;
+    for (unsigned i = 0, first = 0; i < n; i++) {
         unsigned s = order[i] & 0xff;
         h->lengths[s] = depth[i];
-        h->ranks[depth[i]]++;
-        h->max = depth[i] > h->max ? depth[i] : h->max;
         h->last = s > h->last ? s : h->last;
         bits += (uint64_t)(order[i] >> 8) * depth[i];
+        if (depth[i] != depth[i + 1]) { /* a count for each byte would wait for the one before */
+            h->ranks[depth[i]] += i + 1 - first;
+            first = i + 1;
+        }
     }
     return bits;
 }
@@ -188,16 +191,17 @@ static size_t describe_by_fse(const huffman *h, const uint8_t *weights, unsigned
     size_t size = mrec_fse_describe(shares, last + 1, log, out);
     mrec_fse_build(&fse, shares, last + 1, log);
     mrec_bits bits = {.at = out + size};
-    unsigned states[2];
-    states[(n - 1) & 1] = mrec_fse_start(&fse, weights[n - 1]);
-    states[n & 1] = mrec_fse_start(&fse, weights[n - 2]);
-    for (unsigned i = n - 2; i-- > 0;) {
-        mrec_fse_put(&bits, &fse, &states[i & 1], weights[i]);
-        if (i % 8 == 0) /* of at most 6 bits each */
-            mrec_bits_store(&bits);
+    unsigned odd = mrec_fse_start(&fse, weights[n - 1 - n % 2]), even = mrec_fse_start(&fse, weights[n - 2 + n % 2]);
+    unsigned left = n - 2;
+    if (left % 2 > 0)
+        mrec_fse_put(&bits, &fse, &even, weights[--left]);
+    for (; left > 0; left -= 2) {
+        mrec_fse_put(&bits, &fse, &odd, weights[left - 1]); /* of at most 6 bits */
+        mrec_fse_put(&bits, &fse, &even, weights[left - 2]);
+        mrec_bits_store(&bits);
     }
-    mrec_fse_finish(&bits, &fse, states[1]);
-    mrec_fse_finish(&bits, &fse, states[0]);
+    mrec_fse_finish(&bits, &fse, odd);
+    mrec_fse_finish(&bits, &fse, even);
     return (size_t)(mrec_bits_end(&bits) - out);
 }
 
@@ -357,12 +361,6 @@ static size_t put_plain_header(unsigned form, size_t n, uint8_t *out) {
     return size;
 }
 
-static size_t put_raw_literals(const uint8_t *bytes, size_t n, uint8_t *out) {
-    size_t size = put_plain_header(LITERALS_RAW, n, out);
-    memcpy(out + size, bytes, n);
-    return size + n;
-}
-
 static size_t coded_header(size_t n) {
     return n < 1024 ? 3 : n < 16384 ? 4 : 5;
 }
@@ -376,23 +374,29 @@ static void put_coded_header(size_t n, size_t coded, uint8_t *out) {
         out[i] = (uint8_t)(header >> 8 * i);
 }
 
-size_t mrec_literals(const uint8_t *bytes, size_t n, const uint32_t counts[256], uint8_t *out, uint8_t *aside) {
-    if (n < 32)
-        return put_raw_literals(bytes, n, out);
-    if (counts[bytes[0]] == n) {
-        size_t size = put_plain_header(LITERALS_REPEATED, n, out);
-        out[size] = bytes[0];
-        return size + 1;
-    }
+/* As they are, or one byte throughout. */
+static size_t put_plain_literals(bool repeated, const uint8_t *bytes, size_t n, size_t limit, uint8_t *out) {
+    size_t stored = repeated ? 1 : n;
+    if (stored + 3 >= limit)
+        return 0;
+    size_t size = put_plain_header(repeated ? LITERALS_REPEATED : LITERALS_RAW, n, out);
+    memcpy(out + size, bytes, stored);
+    return size + stored;
+}
+
+size_t mrec_literals(const uint8_t *bytes, size_t n, const uint32_t counts[256], size_t limit, uint8_t *out,
+                     uint8_t *aside) {
+    bool repeated = n > 0 && counts[bytes[0]] == n;
+    if (n < 32 || repeated)
+        return put_plain_literals(n >= 32, bytes, n, limit, out);
     huffman h;
     uint8_t description[512];
     uint64_t bits = build(&h, counts);
-    size_t header = coded_header(n);
-    if (header + bits / 8 + 24 >= n)
-        return put_raw_literals(bytes, n, out);
-    size_t described = describe(&h, description);
+    size_t header = coded_header(n), described = header + bits / 8 + 24 < n ? describe(&h, description) : 0;
     if (described == 0 || header + described + bits / 8 + 10 >= n)
-        return put_raw_literals(bytes, n, out);
+        return put_plain_literals(false, bytes, n, limit, out);
+    if (header + described + bits / 8 + 10 >= limit)
+        return 0;
     assign_codes(&h);
     memcpy(out + header, description, described);
     uint8_t *at = out + header + described;

@@ -15,7 +15,9 @@ void mrec_histogram(const uint8_t *bytes, size_t n, uint32_t counts[256]);
 #define MREC_HUFFMAN_ASIDE ((size_t)48 * 1024)
 
 /* Write n <= 2^17 literals with these counts; the smallest of the three forms is taken. Needs n + MREC_HUFFMAN_MARGIN
- * bytes of room, and MREC_HUFFMAN_ASIDE bytes of working memory. Returns the size, at most n + 3. */
-size_t mrec_literals(const uint8_t *bytes, size_t n, const uint32_t counts[256], uint8_t *out, uint8_t *aside);
+ * bytes of room, and MREC_HUFFMAN_ASIDE bytes of working memory. Returns the size, at most n + 3, or 0 when it would be
+ * `limit`, within a dozen bytes, or more. */
+size_t mrec_literals(const uint8_t *bytes, size_t n, const uint32_t counts[256], size_t limit, uint8_t *out,
+                     uint8_t *aside);
 
 #endif

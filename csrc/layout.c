@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define CHUNK_BYTES (16 * 1024)
+#define CHUNK_BYTES ((uint64_t)16 * 1024)
+#define MIN_CHUNK_BYTES ((uint64_t)1024)
+#define MAX_CHUNK_BYTES ((uint64_t)64 * 1024 * 1024)
 #define SHARD_BYTES ((uint64_t)256 * 1024 * 1024)
 #define MAX_CHUNKS 4096
 #define STRING_BYTES 16 /* what a string counts as */
@@ -101,8 +103,19 @@ static mrec_status row_weight(const mrec_column *column, uint64_t *bytes, mrec_e
     return MREC_OK;
 }
 
+static mrec_status check_chunk(const mrec_options *options, mrec_error *error) {
+    uint64_t bytes = options->chunk_bytes;
+    if (bytes != 0 && options->frames_per_chunk != 0)
+        return mrec_fail(error, MREC_E_VALUE, NULL, "chunk_bytes and frames_per_chunk exclude each other");
+    if (bytes != 0 && (bytes < MIN_CHUNK_BYTES || bytes > MAX_CHUNK_BYTES))
+        return mrec_fail(error, MREC_E_VALUE, NULL, "a chunk of %llu bytes is not within 1 KiB to 64 MiB",
+                         (unsigned long long)bytes);
+    return MREC_OK;
+}
+
 mrec_status mrec_layout_check_options(const mrec_options *options, mrec_error *error) {
     int low = 0, high = 0;
+    MREC_TRY(check_chunk(options, error));
     switch (options->compression) {
     case MREC_COMPRESS_DEFAULT:
     case MREC_COMPRESS_NONE:
@@ -134,9 +147,10 @@ mrec_status mrec_layout_rows(const mrec_block *block, const mrec_options *option
     }
     if (narrowest == UINT64_MAX)
         narrowest = 1;
-    uint64_t target = CHUNK_BYTES / narrowest + (CHUNK_BYTES % narrowest != 0);
+    uint64_t bytes = options->chunk_bytes ? options->chunk_bytes : CHUNK_BYTES;
+    uint64_t target = bytes / narrowest + (bytes % narrowest != 0);
     if (block->rows == 0) {
-        *rows = CHUNK_BYTES / narrowest > 0 ? CHUNK_BYTES / narrowest : 1;
+        *rows = bytes / narrowest > 0 ? bytes / narrowest : 1;
         return MREC_OK;
     }
     uint64_t frames = options->frames_per_chunk;

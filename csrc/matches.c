@@ -34,6 +34,8 @@ unsigned mrec_match_sample(const uint8_t *bytes, size_t n, uint64_t bits) {
     if (n < 2 * LOOKS * LOOK)
         return 0;
     for (size_t look = 1, noted = 0; look <= LOOKS; look++) {
+        if (look > LOOKS / 2 && saved == 0) /* where there are matches, they are all over */
+            return 0;
         size_t i = (last - LOOK) * look / LOOKS, end = i + LOOK;
         for (; noted < i; noted += step)
             places[slot_of(key_at(bytes + noted))] = (uint32_t)noted;

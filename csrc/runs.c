@@ -5,10 +5,13 @@
 
 #include <string.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 #if defined(__x86_64__)
 #include <emmintrin.h>
+#define AVX2 __attribute__((target("avx2,popcnt")))
 
-static uint64_t equal_64(const uint8_t *a, const uint8_t *b) {
+INLINE uint64_t equal_64(const uint8_t *a, const uint8_t *b) {
     uint64_t bits = 0;
     for (int i = 0; i < 4; i++) {
         __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(a + 16 * i));
@@ -18,7 +21,7 @@ static uint64_t equal_64(const uint8_t *a, const uint8_t *b) {
     return bits;
 }
 #else
-static uint64_t equal_64(const uint8_t *a, const uint8_t *b) {
+INLINE uint64_t equal_64(const uint8_t *a, const uint8_t *b) {
     const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
     uint64_t bits = 0;
     for (int i = 0; i < 8; i++) {
@@ -33,32 +36,38 @@ static uint64_t equal_64(const uint8_t *a, const uint8_t *b) {
 }
 #endif
 
-void mrec_equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal) {
-    size_t i = 0;
-    for (; n - i >= 64; i += 64)
+INLINE size_t equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal) {
+    size_t i = 0, sum = 0;
+    for (; n - i >= 64; i += 64) {
         equal[i / 64] = equal_64(bytes + i, bytes + i - distance);
-    uint64_t rest = 0;
-    for (size_t k = i; k < n; k++)
-        rest |= (uint64_t)(bytes[k] == bytes[k - distance]) << (k - i);
+        sum += (size_t)__builtin_popcountll(equal[i / 64]);
+    }
+    uint8_t last[64] = {0}, before[64];
+    memset(before, 1, sizeof before);
+    memcpy(last, bytes + i, n - i);
+    memcpy(before, bytes + i - distance, n - i);
+    uint64_t rest = equal_64(last, before);
     equal[i / 64] = rest;
     equal[i / 64 + 1] = 0;
+    return sum + (size_t)__builtin_popcountll(rest);
 }
 
-size_t mrec_run_start(const uint64_t *equal, size_t n, size_t from, unsigned least) {
-    while (from < n) {
-        const uint64_t *word = equal + from / 64;
-        unsigned shift = from % 64;
-        uint64_t bits = word[0] >> shift | (shift ? word[1] << (64 - shift) : 0);
-        for (unsigned have = 1; have < least;) {
-            unsigned more = have < least - have ? have : least - have;
-            bits &= bits >> more;
-            have += more;
-        }
-        if (bits != 0)
-            return from + (size_t)__builtin_ctzll(bits);
-        from += 65 - least;
-    }
-    return n;
+static size_t equal_bits_portable(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal) {
+    return equal_bits(bytes, n, distance, equal);
+}
+
+#if defined(__x86_64__)
+AVX2 static size_t equal_bits_avx2(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal) {
+    return equal_bits(bytes, n, distance, equal);
+}
+#endif
+
+size_t mrec_equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal) {
+#if defined(__x86_64__)
+    if (mrec_cpu() & MREC_CPU_AVX2)
+        return equal_bits_avx2(bytes, n, distance, equal);
+#endif
+    return equal_bits_portable(bytes, n, distance, equal);
 }
 
 size_t mrec_run_end(const uint64_t *equal, size_t from) {
@@ -78,7 +87,7 @@ size_t mrec_run_end(const uint64_t *equal, size_t from) {
 #define FEW_SAMPLES 24 /* and of one with so few distances that chance cannot do much */
 #define FEW 16384
 #define ABREAST 32
-#define INLINE static inline __attribute__((always_inline))
+#define CHECKED 2048 /* bytes that tell how good a distance is */
 
 typedef uint8_t lanes __attribute__((vector_size(ABREAST)));
 
@@ -91,12 +100,15 @@ bool mrec_run_flat(const uint8_t *bytes, size_t n) {
     return flat > FEW_SAMPLES / 2;
 }
 
-/* At how many places three bytes in a row are those at the distance: the shortest run. */
-static size_t count_runs(const uint8_t *bytes, size_t n, size_t distance) {
-    const uint8_t *before = bytes - distance;
+/* At how many places three bytes in a row are those at the distance: the shortest run. n <= CHECKED. */
+INLINE size_t count_runs(const uint8_t *bytes, size_t n, size_t distance) {
+    uint64_t equal[CHECKED / 64 + 2];
     size_t sum = 0;
-    for (size_t i = 0; i + 2 < n; i++)
-        sum += ((bytes[i] ^ before[i]) | (bytes[i + 1] ^ before[i + 1]) | (bytes[i + 2] ^ before[i + 2])) == 0;
+    equal_bits(bytes, n, distance, equal);
+    for (size_t i = 0; i <= n / 64; i++) {
+        uint64_t twice = equal[i] & (equal[i] >> 1 | equal[i + 1] << 63);
+        sum += (size_t)__builtin_popcountll(twice & (equal[i] >> 2 | equal[i + 1] << 62));
+    }
     return sum;
 }
 
@@ -129,49 +141,54 @@ INLINE size_t most_alike(const uint8_t *bytes, const size_t *samples, size_t nsa
     return distance;
 }
 
-static size_t most_alike_portable(const uint8_t *bytes, const size_t *samples, size_t nsamples, size_t to) {
-    return most_alike(bytes, samples, nsamples, to);
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static size_t most_alike_avx2(const uint8_t *bytes, const size_t *samples,
-                                                              size_t nsamples, size_t to) {
-    return most_alike(bytes, samples, nsamples, to);
-}
-#endif
-
-/* A frame of atoms is like the one before; that it is like the second one before was found instead by chance. */
-static size_t least_of(const uint8_t *bytes, size_t n, size_t distance) {
-    size_t best = distance, most = count_runs(bytes, n, distance);
+/* A frame of atoms is like the one before; that it is like the second one before was found instead by chance. *most is
+ * what count_runs says of `distance`, and becomes what it says of the result. */
+INLINE size_t least_of(const uint8_t *bytes, size_t n, size_t distance, size_t *most) {
+    size_t best = distance;
     for (size_t k = 2; k <= 4; k++) {
         size_t alike = distance % k == 0 ? count_runs(bytes, n, distance / k) : 0;
-        if (alike >= most) {
+        if (alike >= *most) {
             best = distance / k;
-            most = alike;
+            *most = alike;
         }
     }
     return best;
 }
 
-size_t mrec_run_distance(const uint8_t *bytes, size_t n) {
-    size_t samples[SAMPLES], start = n / 2 + ABREAST, nsamples = n < FEW ? FEW_SAMPLES : SAMPLES, distance;
+INLINE size_t run_distance(const uint8_t *bytes, size_t n) {
+    size_t samples[SAMPLES], start = n / 2 + ABREAST, nsamples = n < FEW ? FEW_SAMPLES : SAMPLES;
     if (n < 4 * ABREAST)
         return 0;
     for (size_t j = 0; j < nsamples; j++)
         samples[j] = start + (n - start) / nsamples * j;
-#if defined(__x86_64__)
-    if (mrec_cpu() & MREC_CPU_AVX2)
-        distance = most_alike_avx2(bytes, samples, nsamples, start);
-    else
-#endif
-        distance = most_alike_portable(bytes, samples, nsamples, start);
-    const uint8_t *checked = bytes + start;
-    const size_t nchecked = n - start < 2048 ? n - start : 2048;
-    if (distance > 1)
-        distance = least_of(checked, nchecked, distance);
+    size_t distance = most_alike(bytes, samples, nsamples, start);
     if (distance <= 1)
         return 0;
-    size_t runs = count_runs(checked, nchecked, distance), by_chance = count_runs(checked, nchecked, distance - 1);
-    bool better = runs > count_runs(checked, nchecked, 1); /* than repeating the byte before */
-    return better && 4 * runs > 5 * by_chance && runs > nchecked / 32 ? distance : 0;
+    const uint8_t *checked = bytes + start;
+    const size_t nchecked = n - start < CHECKED ? n - start : CHECKED;
+    size_t runs = count_runs(checked, nchecked, distance);
+    if (runs <= nchecked / 32)
+        return 0;
+    distance = least_of(checked, nchecked, distance, &runs);
+    if (distance <= 1 || 4 * runs <= 5 * count_runs(checked, nchecked, distance - 1)) /* which is by chance */
+        return 0;
+    return runs > count_runs(checked, nchecked, 1) ? distance : 0; /* than repeating the byte before */
+}
+
+static size_t run_distance_portable(const uint8_t *bytes, size_t n) {
+    return run_distance(bytes, n);
+}
+
+#if defined(__x86_64__)
+AVX2 static size_t run_distance_avx2(const uint8_t *bytes, size_t n) {
+    return run_distance(bytes, n);
+}
+#endif
+
+size_t mrec_run_distance(const uint8_t *bytes, size_t n) {
+#if defined(__x86_64__)
+    if (mrec_cpu() & MREC_CPU_AVX2)
+        return run_distance_avx2(bytes, n);
+#endif
+    return run_distance_portable(bytes, n);
 }

@@ -8,11 +8,8 @@
 #include <stdint.h>
 
 /* Bit i % 64 of equal[i / 64] becomes whether bytes[i] == bytes[i - distance], for i in [0, n); the bits after it in
- * the last word and one word more become 0. */
-void mrec_equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal);
-
-/* The first i >= from in [0, n) at which `least` (1 to 16) bits in a row are set; n when there is none. */
-size_t mrec_run_start(const uint64_t *equal, size_t n, size_t from, unsigned least);
+ * the last word and one word more become 0. Returns how many are set. */
+size_t mrec_equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64_t *equal);
 
 /* The first i >= from at which a bit is not set. */
 size_t mrec_run_end(const uint64_t *equal, size_t from);

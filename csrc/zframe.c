@@ -19,12 +19,19 @@
 #define PIECE 16
 #define LONG_RUN 8
 #define MAX_TESTS 2
+#define REGULAR 256              /* bytes of a run */
+#define MANY ((size_t)16 * 1024) /* bytes for which matches at more distances pay */
+#define LOOKS 8                  /* pieces of a plane that say whether it is flat */
+#define LOOK ((size_t)129)
+#define CHANGES 16  /* words of bits that are looked at for what changes */
+#define CHANGES 16  /* words of bits that are looked at for what changes */
 #define RUN_BITS 10 /* what a run takes */
 #define NOISE (8 * 256)
 #define WINDOW ((size_t)8 * 1024 * 1024) /* what every decoder has to be able to keep */
 
 struct mrec_zframe {
-    uint64_t equal[2][MAX_BLOCK / 64 + 2]; /* for the two parts of a stretch, see divide */
+    uint64_t equal[5][MAX_BLOCK / 64 + 2]; /* of parts of a stretch, see divide and find_best_runs */
+    mrec_ztables known;
     mrec_zsequence sequences[MAX_SEQUENCES];
     uint8_t section[MREC_ZSEQUENCE_MOST * MAX_SEQUENCES + MREC_ZSEQUENCES_MORE];
     uint8_t literals[MAX_BLOCK + 64];
@@ -32,12 +39,20 @@ struct mrec_zframe {
 };
 
 mrec_zframe *mrec_zframe_new(void) {
-    return malloc(sizeof(mrec_zframe));
+    mrec_zframe *z = malloc(sizeof *z);
+    if (z != NULL)
+        mrec_ztables_init(&z->known);
+    return z;
 }
 
 void mrec_zframe_free(mrec_zframe *z) {
     free(z);
 }
+
+/* The last three distances that sequences had, the last one first: what a decoder keeps of them. */
+typedef struct recent {
+    size_t of[3];
+} recent;
 
 /* A frame in the making. */
 typedef struct frame {
@@ -47,9 +62,10 @@ typedef struct frame {
     size_t repeats; /* one byte so many times that no block holds yet */
     uint8_t repeated;
     size_t distance; /* at which frames of atoms in a chunk follow one another, 0 when not known */
-    size_t last;     /* the distance of the last sequence */
-    int tests;       /* that have said that matches at many distances do not pay */
-    bool scattered;  /* one has said that they do: better leave it to zstd */
+    recent recent;
+    bool irregular; /* a plane hardly repeats */
+    int tests;      /* that have said that matches at many distances do not pay */
+    bool left;      /* to zstd, which does better */
 } frame;
 
 /* A part of a plane, at most MAX_BLOCK bytes. */
@@ -98,12 +114,12 @@ static bool put_compressed(frame *f, const stretch *s, const literals *l, size_t
     size_t rest = 1, limit = s->n - s->n / 64 - 2;
     z->section[0] = 0;
     if (nsequences > 0)
-        rest = mrec_zsequences(z->sequences, nsequences, z->section);
+        rest = mrec_zsequences(&z->known, z->sequences, nsequences, z->section);
     if (rest >= limit || (size_t)(f->end - f->at) < 3 + l->n + MREC_HUFFMAN_MARGIN + rest)
         return false;
     uint8_t *content = f->at + 3;
-    size_t size = mrec_literals(l->bytes, l->n, l->counts, content, z->aside);
-    if (size + rest >= limit)
+    size_t size = mrec_literals(l->bytes, l->n, l->counts, limit - rest, content, z->aside);
+    if (size == 0)
         return false;
     memcpy(content + size, z->section, rest);
     put_block_header(f, BLOCK_COMPRESSED, size + rest);
@@ -113,22 +129,19 @@ static bool put_compressed(frame *f, const stretch *s, const literals *l, size_t
 
 /* ---- which kind of block ---- */
 
-/* 256 times the bits of a literal, by order-0 entropy; no code is shorter than a bit. */
-static uint64_t bits_of(const literals *l) {
+/* How many pairs of the literals are of the same byte. */
+static uint64_t collisions_of(const literals *l) {
     uint64_t sum = 0;
-    uint32_t all = mrec_log2_256((uint32_t)l->n);
     for (int i = 0; i < 256; i++)
-        if (l->counts[i] > 0)
-            sum += l->counts[i] * (uint64_t)(all - mrec_log2_256(l->counts[i]));
-    return sum > l->n * 256 ? sum / l->n : 256;
+        sum += (uint64_t)l->counts[i] * l->counts[i];
+    return sum;
 }
 
-/* Whether so many bits each, and the description of their codes, are less than the bytes. */
-static bool is_coded_smaller(const literals *l, uint64_t bits) {
-    size_t distinct = 0;
-    for (int i = 0; i < 256; i++)
-        distinct += l->counts[i] > 0;
-    return l->n * bits / 8 / 256 + distinct * 3 / 8 < l->n - l->n / 64;
+/* 256 times the bits of a literal, roughly: by how often two are the same, which takes one logarithm where order-0
+ * entropy takes 256. No code is shorter than a bit. */
+static uint64_t bits_of(const literals *l) {
+    uint64_t all = 2 * (uint64_t)mrec_log2_256(l->n), same = mrec_log2_256(collisions_of(l));
+    return all > same + 256 ? all - same : 256;
 }
 
 static void take_all(const stretch *s, literals *l) {
@@ -170,49 +183,156 @@ static void take_rest(mrec_zframe *z, const stretch *s, size_t nsequences, liter
 
 typedef struct matches {
     size_t n, covered;
-    size_t stop;     /* where the last one ends */
-    size_t distance; /* the last one's */
+    size_t stop; /* where the last one ends */
+    recent recent;
 } matches;
 
-/* A part of a stretch, and where its bytes are those at a distance. */
+/* A part of a stretch, and where its bytes are those at a distance: `equal` of them. */
 typedef struct part {
-    size_t from, to, distance;
-    uint64_t *equal;
+    size_t from, to, distance, equal;
+    uint64_t *bits;
 } part;
 
+static void compare(const stretch *s, part *p) {
+    p->equal = p->from < p->to ? mrec_equal_bits(s->bytes + p->from, p->to - p->from, p->distance, p->bits) : 0;
+}
+
 /* The first frame of atoms, where bytes repeat the byte before, and the rest, where they repeat the frame before. Where
- * no distance is known all is the first part. */
-static void divide(frame *f, const stretch *s, part parts[2]) {
+ * no distance is known all is the first part. Returns how many bytes repeat. */
+static size_t divide(frame *f, const stretch *s, part parts[2]) {
     size_t first = f->distance == 0 ? s->n : f->distance > s->before ? f->distance - s->before : 0;
     if (first > s->n)
         first = s->n;
-    parts[0] = (part){1, first, 1, f->z->equal[0]};
-    parts[1] = (part){first > 0 ? first : 1, s->n, f->distance, f->z->equal[1]};
-    for (int i = 0; i < 2; i++)
-        if (parts[i].from < parts[i].to)
-            mrec_equal_bits(s->bytes + parts[i].from, parts[i].to - parts[i].from, parts[i].distance, parts[i].equal);
+    parts[0] = (part){1, first, 1, 0, f->z->equal[0]};
+    parts[1] = (part){first > 0 ? first : 1, s->n, f->distance, 0, f->z->equal[1]};
+    compare(s, &parts[0]);
+    compare(s, &parts[1]);
+    return parts[0].equal + parts[1].equal;
+}
+
+/* Make all the first part, if then more bytes repeat than *equal. */
+static bool unite(frame *f, const stretch *s, size_t *equal, part parts[2]) {
+    part all = {1, s->n, 1, 0, f->z->equal[2]};
+    compare(s, &all);
+    if (all.equal <= *equal)
+        return false;
+    parts[0] = all;
+    parts[1].to = parts[1].from;
+    *equal = all.equal;
+    return true;
+}
+
+/* The Offset_Value of a distance, which becomes the last one. */
+static uint32_t say_distance(recent *r, size_t distance) {
+    if (r->of[0] == distance)
+        return 1;
+    size_t second = r->of[1];
+    r->of[1] = r->of[0];
+    r->of[0] = distance;
+    if (second == distance)
+        return 2;
+    bool third = r->of[2] == distance;
+    r->of[2] = second;
+    return third ? 3 : (uint32_t)distance + 3;
+}
+
+static void add_run(frame *f, const part *p, size_t start, size_t end, matches *m) {
+    uint32_t offset = say_distance(&m->recent, p->distance);
+    f->z->sequences[m->n++] = (mrec_zsequence){(uint32_t)(start - m->stop), (uint32_t)(end - start), offset, {0}};
+    m->covered += end - start;
+    m->stop = end;
+}
+
+/* Where `least` bits in a row are set. */
+static uint64_t runs_of(uint64_t bits, unsigned least) {
+    for (unsigned have = 1; have < least;) {
+        unsigned more = have < least - have ? have : least - have;
+        bits &= bits >> more;
+        have += more;
+    }
+    return bits;
 }
 
 /* Add the runs of at least `least` bytes. There is always a literal before a match: without one, an offset of 1 would
  * not mean the last distance. */
 static void add_runs(frame *f, const part *p, unsigned least, matches *m) {
-    size_t i = m->stop >= p->from ? m->stop + 1 - p->from : 0;
-    const size_t n = p->from < p->to ? p->to - p->from : 0;
-    while (m->n < MAX_SEQUENCES && i < n && (i = mrec_run_start(p->equal, n, i, least)) < n) {
-        size_t end = mrec_run_end(p->equal, i);
-        uint32_t offset = p->distance == m->distance ? 1 : (uint32_t)p->distance + 3;
-        f->z->sequences[m->n++] = (mrec_zsequence){(uint32_t)(p->from + i - m->stop), (uint32_t)(end - i), offset};
-        m->covered += end - i;
-        m->distance = p->distance;
-        m->stop = p->from + end;
-        i = end + 1;
+    size_t start = m->stop >= p->from ? m->stop + 1 : p->from; /* of the run that goes on into a word */
+    for (size_t at = p->from; at <= p->to && p->from < p->to && m->n < MAX_SEQUENCES - 64 / 3; at += 64) {
+        const uint64_t equal = p->bits[(at - p->from) / 64], changed = ~equal;
+        if (changed == 0)
+            continue;
+        unsigned first = (unsigned)__builtin_ctzll(changed), last = (unsigned)mrec_log2(changed);
+        if (at + first >= start + least)
+            add_run(f, p, start, at + first, m);
+        uint64_t runs = runs_of(equal, least) & ((UINT64_C(1) << last) - (UINT64_C(1) << first));
+        for (runs &= ~(runs << 1); runs != 0; runs &= runs - 1) {
+            unsigned from = (unsigned)__builtin_ctzll(runs);
+            add_run(f, p, at + from, at + from + (unsigned)__builtin_ctzll(~(equal >> from)), m);
+        }
+        start = at + last + 1;
     }
 }
 
 static matches find_runs(frame *f, const part parts[2], unsigned least) {
-    matches m = {.distance = f->last};
+    matches m = {.recent = f->recent};
     add_runs(f, &parts[0], least, &m);
     add_runs(f, &parts[1], least, &m);
+    return m;
+}
+
+/* Bits at which three in a row are set. */
+static uint64_t threes(const uint64_t *word) {
+    return word[0] & (word[0] >> 1 | word[1] << 63) & (word[0] >> 2 | word[1] << 62);
+}
+
+/* Add runs at any of three distances from one place on, always the longest, or nearly so if it is at the last one. */
+static void add_best_runs(frame *f, const part p[3], unsigned least, matches *m) {
+    const size_t from = p[0].from, n = p[0].to - from;
+    size_t i = m->stop >= from ? m->stop + 1 - from : 0;
+    while (i < n && m->n < MAX_SEQUENCES) {
+        uint64_t starts =
+            (threes(p[0].bits + i / 64) | threes(p[1].bits + i / 64) | threes(p[2].bits + i / 64)) >> i % 64;
+        if (starts == 0) {
+            i = (i / 64 + 1) * 64;
+            continue;
+        }
+        i += (size_t)__builtin_ctzll(starts);
+        size_t best = 0, length = 0, most = 0;
+        for (size_t k = 0; k < 3; k++) {
+            size_t this = mrec_run_end(p[k].bits, i) - i;
+            size_t worth = this + (p[k].distance == m->recent.of[0]); /* which takes fewer bits */
+            best = worth > most ? k : best;
+            length = worth > most ? this : length;
+            most = worth > most ? worth : most;
+        }
+        if (length >= least)
+            add_run(f, &p[best], from + i, from + i + length, m);
+        i += length + 1;
+    }
+}
+
+/* Where there are two frames before, a byte may also be that of the second one, and where neighbours are alike, as in a
+ * molecule, the byte before: three distances, which a decoder keeps, so that two bits say which. */
+static matches find_best_runs(frame *f, const stretch *s, const part parts[2], unsigned least) {
+    size_t third = 2 * f->distance > s->before ? 2 * f->distance - s->before : 1;
+    if (third < parts[1].from)
+        third = parts[1].from;
+    if (third >= s->n)
+        return find_runs(f, parts, least);
+    part second = {parts[1].from, third, f->distance, 0, f->z->equal[2]};
+    part rest[3] = {{third, s->n, f->distance, 0, f->z->equal[1]}, /* no longer those of parts[1] */
+                    {third, s->n, 2 * f->distance, 0, f->z->equal[3]},
+                    {third, s->n, 1, 0, f->z->equal[4]}};
+    compare(s, &rest[2]);
+    if (rest[2].equal < (s->n - third) / 4)
+        return find_runs(f, parts, least);
+    matches m = {.recent = f->recent};
+    compare(s, &second);
+    compare(s, &rest[0]);
+    compare(s, &rest[1]);
+    add_runs(f, &parts[0], least, &m);
+    add_runs(f, &second, least, &m);
+    add_best_runs(f, rest, least, &m);
     return m;
 }
 
@@ -224,58 +344,80 @@ static unsigned least_run(uint64_t bits) {
 /* Whether a sample says that Huffman codes would save hardly anything: its bytes collide as seldom as those of chance,
  * of which two are the same once in 256. */
 static bool is_noise(const literals *sample) {
-    uint64_t collisions = 0;
-    for (int i = 0; i < 256; i++)
-        collisions += (uint64_t)sample->counts[i] * sample->counts[i];
-    return sample->n == SAMPLE && collisions < SAMPLE + SAMPLE * SAMPLE / 256 * 113 / 100;
-}
-
-/* Whether matches at all distances would save a third more than those at one distance. */
-static bool is_scattered(const stretch *s, uint64_t bits, size_t covered) {
-    return mrec_match_sample(s->bytes, s->n, bits) > 256 / 3 + 256 * covered / s->n;
+    return sample->n == SAMPLE && collisions_of(sample) < SAMPLE + SAMPLE * SAMPLE / 256 * 113 / 100;
 }
 
 static bool pays(const matches *m, const stretch *s, uint64_t bits) {
     return m->covered * bits > m->n * RUN_BITS * 256 + s->n * bits / 64;
 }
 
-/* The runs that pay where a literal takes `bits` by a sample. Where they cover most, the literals are what they leave:
- * rarer bytes, with longer codes, so shorter runs pay too. */
-static matches choose_runs(frame *f, const stretch *s, uint64_t *bits) {
-    part parts[2];
-    divide(f, s, parts);
-    unsigned least = least_run(*bits);
-    matches m = find_runs(f, parts, least);
-    if (m.covered > s->n / 2) {
-        literals l;
-        take_rest(f->z, s, m.n, &l);
-        *bits = bits_of(&l);
-        if (least_run(*bits) < least)
-            m = find_runs(f, parts, least_run(*bits));
+/* Whether matches at all distances would save a third more than those at one distance do. */
+static bool is_scattered(const stretch *s, uint64_t bits, const matches *m) {
+    uint64_t saved = pays(m, s, bits) ? (m->covered * bits - m->n * RUN_BITS * 256) * 256 / (s->n * bits) : 0;
+    return mrec_match_sample(s->bytes, s->n, bits) > 256 / 3 + saved;
+}
+
+static size_t changes_at_1(frame *f, const uint8_t *bytes, size_t n) {
+    return n - 1 - mrec_equal_bits(bytes + 1, n - 1, 1, f->z->equal[2]);
+}
+
+/* Whether a plane, and those below it, repeat in a few long runs, and not because they are flat: a ramp, where there
+ * are longer ones at other distances. */
+static bool is_regular(frame *f, const stretch *s, const matches *m) {
+    return !f->irregular && m->covered > s->n / 4 && m->covered > m->n * REGULAR && m->recent.of[0] > 1 &&
+           changes_at_1(f, s->bytes, s->n) > s->n / 4;
+}
+
+/* 256 times the bits of a byte that is not what it was at the distance, by order-0 entropy of some of them. */
+static uint64_t bits_of_changes(const stretch *s, const part parts[2], literals *l) {
+    const part *p = parts[0].to > s->n / 2 ? &parts[0] : &parts[1];
+    const size_t words = (p->to - p->from) / 64, step = words / CHANGES + 1;
+    memset(l->counts, 0, sizeof l->counts);
+    l->n = 0;
+    for (size_t i = 0; i < words; i += step) {
+        const uint8_t *bytes = s->bytes + p->from + i * 64;
+        for (uint64_t changed = ~p->bits[i]; changed != 0; changed &= changed - 1, l->n++)
+            l->counts[bytes[__builtin_ctzll(changed)]]++;
     }
-    return m;
+    return l->n > 0 ? bits_of(l) : 256;
 }
 
 static void put_stretch(frame *f, const stretch *s) {
     literals l;
-    take_sample(f->z, s, &l);
-    bool noise = is_noise(&l);
-    uint64_t bits = noise ? NOISE : bits_of(&l);
-    matches m = choose_runs(f, s, &bits);
-    if (!noise && m.covered < s->n / 4 && f->tests++ < MAX_TESTS && is_scattered(s, bits, m.covered)) {
-        f->scattered = true;
+    part parts[2];
+    bool noise = false;
+    uint64_t bits = NOISE;
+    size_t equal = divide(f, s, parts);
+    if (equal <= s->n / 2) {
+        take_sample(f->z, s, &l);
+        noise = is_noise(&l);
+        if (!noise)
+            bits = bits_of(&l);
+    }
+    bool united = equal <= s->n / 4 && !noise && f->distance != 0 && unite(f, s, &equal, parts);
+    if (equal > s->n / 2)
+        bits = bits_of_changes(s, parts, &l);
+    matches m = {.recent = f->recent};
+    if (equal > s->n / 2 && f->distance > 0 && 2 * f->distance < WINDOW && !united && s->n >= MANY)
+        m = find_best_runs(f, s, parts, least_run(bits));
+    else if (equal > s->n / 16)
+        m = find_runs(f, parts, least_run(bits));
+    bool doubtful = !noise && (m.covered < s->n / 4 || united);
+    if ((doubtful && f->tests++ < MAX_TESTS && is_scattered(s, bits, &m)) || is_regular(f, s, &m)) {
+        f->left = true;
         return;
     }
+    f->irregular = f->irregular || m.covered < s->n / 2;
     if (pays(&m, s, bits)) {
         take_rest(f->z, s, m.n, &l);
         if (put_compressed(f, s, &l, m.n)) {
-            f->last = m.distance;
+            f->recent = m.recent;
             return;
         }
     }
     if (!noise) {
         take_all(s, &l);
-        if (is_coded_smaller(&l, bits_of(&l)) && put_compressed(f, s, &l, 0))
+        if (put_compressed(f, s, &l, 0))
             return;
     }
     put_raw_block(f, s);
@@ -288,8 +430,9 @@ static bool is_constant(const uint8_t *bytes, size_t n) {
 }
 
 static void put_plane(frame *f, const uint8_t *bytes, size_t n) {
-    for (size_t at = 0; at < n && !f->scattered; at += MAX_BLOCK) {
-        stretch s = {bytes + at, n - at < MAX_BLOCK ? n - at : MAX_BLOCK, at};
+    const size_t pieces = (n + MAX_BLOCK - 1) / MAX_BLOCK, most = (n + pieces - 1) / pieces; /* all alike */
+    for (size_t at = 0; at < n && !f->left; at += most) {
+        stretch s = {bytes + at, n - at < most ? n - at : most, at};
         bool constant = is_constant(s.bytes, s.n);
         if (!constant || s.bytes[0] != f->repeated)
             put_repeats(f);
@@ -314,6 +457,23 @@ static void find_distance(frame *f, const uint8_t *planes, size_t n, size_t npla
         }
 }
 
+/* Whether, by pieces of them, all planes go on as the byte before but for one byte in 32, and are not all constant:
+ * zstd is faster at long matches, and says shortly what little else there is. */
+static bool is_flat(frame *f, const uint8_t *planes, size_t n, size_t nplanes) {
+    const size_t looked = n < LOOKS * LOOK ? n / LOOKS : LOOK;
+    size_t changes = 0, varying = 0;
+    for (size_t p = 0; p < nplanes; p++) {
+        size_t these = 0;
+        for (size_t i = 0; i < LOOKS; i++)
+            these += changes_at_1(f, planes + p * n + n / LOOKS * i, looked);
+        if (these > LOOKS * looked / 4)
+            return false;
+        changes += these;
+        varying += these > 0;
+    }
+    return varying > 0 && changes < varying * LOOKS * looked / 32;
+}
+
 static void put_frame_header(frame *f, size_t n) {
     bool single = n <= WINDOW;
     mrec_store_u32(f->at, 0xfd2fb528);
@@ -333,14 +493,16 @@ static size_t bound(size_t n) {
 size_t mrec_zframe_encode(mrec_zframe *z, const uint8_t *planes, size_t n, size_t size, uint8_t *out, size_t room) {
     if (n < MIN_SIZE || n > UINT32_MAX || size < 2 || size > MAX_PLANES || room < bound(n))
         return 0;
-    frame f = {.z = z, .at = out, .end = out + room, .last = 1};
+    frame f = {.z = z, .at = out, .end = out + room, .recent = {{1, 4, 8}}};
     size_t each = n / size;
     put_frame_header(&f, n);
+    if (is_flat(&f, planes, each, size))
+        return 0;
     find_distance(&f, planes, each, size);
     for (size_t p = 0; p < size; p++)
         put_plane(&f, planes + p * each, each);
     put_repeats(&f);
-    if (f.scattered)
+    if (f.left)
         return 0;
     f.block[0] |= 1;
     return (size_t)(f.at - out);

@@ -8,6 +8,7 @@ typedef enum field { FIELD_LITERALS, FIELD_OFFSETS, FIELD_MATCHES, FIELDS } fiel
 /* The coding of a field: the table that every decoder knows, no bits as all codes are one, a table in the section. */
 enum { MODE_PREDEFINED = 0, MODE_REPEATED = 1, MODE_DESCRIBED = 2 };
 
+#define FEW 16 /* sequences, for which no table pays */
 #define PREDEFINED_LOG(p) ((p) == FIELD_OFFSETS ? 5u : 6u)
 
 static const unsigned max_log[FIELDS] = {9, 8, 9}, ncodes[FIELDS] = {36, 29, 53};
@@ -40,21 +41,20 @@ static const uint8_t match_bits[53] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 
                                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  1,  1,  1, 1,
                                        2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-typedef struct codes {
-    uint8_t of[FIELDS];
-} codes;
-
-MREC_INLINE codes codes_of(const mrec_zsequence *s) {
+MREC_INLINE void set_codes(mrec_zsequence *s) {
     uint32_t literals = s->literals, match = s->match - 3;
-    return (codes){{literals < 64 ? literal_codes[literals] : (uint8_t)(mrec_log2(literals) + LITERALS_ABOVE),
-                    (uint8_t)mrec_log2(s->offset),
-                    match < 128 ? match_codes[match] : (uint8_t)(mrec_log2(match) + MATCHES_ABOVE)}};
+    s->codes[FIELD_LITERALS] =
+        literals < 64 ? literal_codes[literals] : (uint8_t)(mrec_log2(literals) + LITERALS_ABOVE);
+    s->codes[FIELD_OFFSETS] = (uint8_t)mrec_log2(s->offset);
+    s->codes[FIELD_MATCHES] = match < 128 ? match_codes[match] : (uint8_t)(mrec_log2(match) + MATCHES_ABOVE);
 }
 
 /* What the codes leave open. */
-MREC_INLINE void put_rest(mrec_bits *bits, const mrec_zsequence *s, codes c) {
-    unsigned literals = literal_bits[c.of[FIELD_LITERALS]], match = match_bits[c.of[FIELD_MATCHES]],
-             offset = c.of[FIELD_OFFSETS];
+MREC_INLINE void put_rest(mrec_bits *bits, const mrec_zsequence *s) {
+    unsigned literals = literal_bits[s->codes[FIELD_LITERALS]], match = match_bits[s->codes[FIELD_MATCHES]],
+             offset = s->codes[FIELD_OFFSETS];
+    if ((literals | match | offset) == 0) /* as most are */
+        return;
     mrec_bits_put(bits, s->literals & ((1u << literals) - 1), literals); /* 16 bits at most */
     if (bits->count > 24)
         mrec_bits_store(bits);
@@ -79,8 +79,24 @@ static uint64_t cost(const uint32_t *counts, unsigned n, const int16_t *shares, 
     return sum;
 }
 
-/* Choose the coding of a part and put its description, of *size bytes. */
-static unsigned choose(field p, const uint32_t *counts, uint32_t total, mrec_fse *fse, uint8_t *out, size_t *size) {
+/* Of a field whose codes are all one: the state is always 0 and takes no bits. */
+static const mrec_fse single;
+
+void mrec_ztables_init(mrec_ztables *known) {
+    for (int p = 0; p < FIELDS; p++)
+        mrec_fse_build(&known->of[p], predefined[p], ncodes[p], PREDEFINED_LOG(p));
+}
+
+/* The coding of a field. */
+typedef struct coding {
+    unsigned mode;
+    const mrec_fse *fse;
+    size_t size; /* of its description */
+    mrec_fse own;
+} coding;
+
+/* Choose the coding of n sequences in a field, and put its description. */
+static void choose(coding *c, const mrec_ztables *known, field p, const uint32_t *counts, size_t n, uint8_t *out) {
     int16_t shares[MREC_FSE_SYMBOLS] = {0};
     unsigned distinct = 0, last = 0;
     for (unsigned s = 0; s < MREC_FSE_SYMBOLS; s++)
@@ -88,24 +104,28 @@ static unsigned choose(field p, const uint32_t *counts, uint32_t total, mrec_fse
             distinct++;
             last = s;
         }
-    *size = 0;
     if (distinct == 1) {
         out[0] = (uint8_t)last;
-        *size = 1;
-        fse->log = 0;
-        return MODE_REPEATED;
+        c->mode = MODE_REPEATED;
+        c->fse = &single;
+        c->size = 1;
+        return;
     }
-    unsigned log = mrec_fse_log(total, distinct, max_log[p]);
-    mrec_fse_share(counts, last + 1, total, log, shares);
+    c->mode = MODE_PREDEFINED;
+    c->fse = &known->of[p];
+    c->size = 0;
+    if (n < FEW && last < ncodes[p])
+        return;
+    unsigned log = mrec_fse_log((uint32_t)n, distinct, max_log[p]);
+    mrec_fse_share(counts, last + 1, (uint32_t)n, log, shares);
     size_t described = mrec_fse_describe(shares, last + 1, log, out);
-    uint64_t known = last < ncodes[p] ? cost(counts, last + 1, predefined[p], PREDEFINED_LOG(p)) : UINT64_MAX;
-    if (known <= cost(counts, last + 1, shares, log) + described * 8 * 256) {
-        mrec_fse_build(fse, predefined[p], ncodes[p], PREDEFINED_LOG(p));
-        return MODE_PREDEFINED;
-    }
-    mrec_fse_build(fse, shares, last + 1, log);
-    *size = described;
-    return MODE_DESCRIBED;
+    uint64_t as_known = last < ncodes[p] ? cost(counts, last + 1, predefined[p], PREDEFINED_LOG(p)) : UINT64_MAX;
+    if (as_known <= cost(counts, last + 1, shares, log) + described * 8 * 256)
+        return;
+    mrec_fse_build(&c->own, shares, last + 1, log);
+    c->mode = MODE_DESCRIBED;
+    c->fse = &c->own;
+    c->size = described;
 }
 
 /* ---- the section ---- */
@@ -120,44 +140,44 @@ static size_t put_number(size_t n, uint8_t *out) {
     return 2;
 }
 
-/* From the last sequence to the first. A part whose codes are all one has no state. */
-static uint8_t *put_sequences(const mrec_zsequence *sequences, size_t n, const mrec_fse fse[FIELDS], uint8_t *out) {
-    static const field order[] = {FIELD_OFFSETS, FIELD_MATCHES,
-                                  FIELD_LITERALS}; /* of going on; the first states are read as in `field` */
+/* From the last sequence to the first. */
+static uint8_t *put_sequences(const mrec_zsequence *sequences, size_t n, const coding codings[FIELDS], uint8_t *out) {
+    const mrec_fse *literals = codings[FIELD_LITERALS].fse, *offsets = codings[FIELD_OFFSETS].fse,
+                   *matches = codings[FIELD_MATCHES].fse;
+    const mrec_zsequence *s = &sequences[n - 1];
     mrec_bits bits = {.at = out};
-    unsigned states[FIELDS] = {0};
-    codes c = codes_of(&sequences[n - 1]);
-    for (int p = 0; p < FIELDS; p++)
-        if (fse[p].log > 0)
-            states[p] = mrec_fse_start(&fse[p], c.of[p]);
-    put_rest(&bits, &sequences[n - 1], c);
-    for (size_t i = n - 1; i-- > 0;) {
-        c = codes_of(&sequences[i]);
-        for (int k = 0; k < FIELDS; k++)
-            if (fse[order[k]].log > 0)
-                mrec_fse_put(&bits, &fse[order[k]], &states[order[k]], c.of[order[k]]);
-        put_rest(&bits, &sequences[i], c);
+    unsigned literal = mrec_fse_start(literals, s->codes[FIELD_LITERALS]),
+             offset = mrec_fse_start(offsets, s->codes[FIELD_OFFSETS]),
+             match = mrec_fse_start(matches, s->codes[FIELD_MATCHES]);
+    put_rest(&bits, s);
+    while (s-- > sequences) {
+        mrec_fse_put(&bits, offsets, &offset, s->codes[FIELD_OFFSETS]); /* of 8, 9 and 9 bits at most */
+        mrec_fse_put(&bits, matches, &match, s->codes[FIELD_MATCHES]);
+        mrec_fse_put(&bits, literals, &literal, s->codes[FIELD_LITERALS]);
+        mrec_bits_store(&bits);
+        put_rest(&bits, s);
     }
-    for (int p = FIELDS; p-- > 0;)
-        if (fse[p].log > 0)
-            mrec_fse_finish(&bits, &fse[p], states[p]);
+    mrec_fse_finish(&bits, matches, match);
+    mrec_fse_finish(&bits, offsets, offset);
+    mrec_fse_finish(&bits, literals, literal);
     mrec_bits_store(&bits);
     return mrec_bits_end(&bits);
 }
 
-size_t mrec_zsequences(const mrec_zsequence *sequences, size_t n, uint8_t *out) {
+size_t mrec_zsequences(const mrec_ztables *known, mrec_zsequence *sequences, size_t n, uint8_t *out) {
     uint32_t counts[FIELDS][MREC_FSE_SYMBOLS] = {{0}};
-    mrec_fse fse[FIELDS];
+    coding codings[FIELDS];
     for (size_t i = 0; i < n; i++) {
-        codes c = codes_of(&sequences[i]);
+        set_codes(&sequences[i]);
         for (int p = 0; p < FIELDS; p++)
-            counts[p][c.of[p]]++;
+            counts[p][sequences[i].codes[p]]++;
     }
-    size_t at = put_number(n, out), modes = at++, size;
+    size_t at = put_number(n, out), modes = at++;
     out[modes] = 0;
     for (int p = 0; p < FIELDS; p++) {
-        out[modes] |= (uint8_t)(choose((field)p, counts[p], (uint32_t)n, &fse[p], out + at, &size) << (6 - 2 * p));
-        at += size;
+        choose(&codings[p], known, (field)p, counts[p], n, out + at);
+        out[modes] |= (uint8_t)(codings[p].mode << (6 - 2 * p));
+        at += codings[p].size;
     }
-    return (size_t)(put_sequences(sequences, n, fse, out + at) - out);
+    return (size_t)(put_sequences(sequences, n, codings, out + at) - out);
 }

@@ -96,6 +96,7 @@ cdef extern from "mrec.h" nogil:
         bint overwrite
         unsigned threads
         const char *meta_json
+        uint64_t chunk_bytes
 
     ctypedef struct mrec_column_data:
         const void *data

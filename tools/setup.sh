@@ -90,6 +90,14 @@ install_test_tools() (
     for tool in clang valgrind unzip zip zstd; do
         command -v $tool >/dev/null || set -- "$@" $tool
     done
+    case $(uname -m) in
+    aarch64) ;;
+    *) # the kernels of the other platform, under an emulator
+        command -v aarch64-linux-gnu-gcc >/dev/null || set -- "$@" gcc-aarch64-linux-gnu
+        [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || set -- "$@" libc6-dev-arm64-cross
+        command -v qemu-aarch64 >/dev/null || set -- "$@" qemu-user
+        ;;
+    esac
     [ $# = 0 ] || install_packages "$@"
     has_fuzzer || install_packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
 )

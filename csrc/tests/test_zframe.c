@@ -10,7 +10,22 @@
 #include <zstd.h>
 
 /* What a plane may look like. */
-enum { CONSTANT, NOISE, SKEWED, TWO, DEEP, RUNS, PERIODIC, REPEATED_NOISE, HALF, ALL_ONCE, SWITCHING, KINDS };
+enum {
+    CONSTANT,
+    NOISE,
+    SKEWED,
+    TWO,
+    DEEP,
+    RUNS,
+    PERIODIC,
+    REPEATED_NOISE,
+    HALF,
+    ALL_ONCE,
+    SWITCHING,
+    RAMP,
+    MOLECULES,
+    KINDS
+};
 
 static void fill_plane(uint8_t *plane, size_t n, unsigned kind, uint64_t *state) {
     size_t period = 3 + (size_t)(random_u64(state) % (n / 2 + 1));
@@ -46,6 +61,15 @@ static void fill_plane(uint8_t *plane, size_t n, unsigned kind, uint64_t *state)
             break;
         case ALL_ONCE:
             plane[i] = (uint8_t)i;
+            break;
+        case RAMP:
+            plane[i] = (uint8_t)(i * period >> 2 * shift);
+            break;
+        case MOLECULES: /* like the frame before, or like the neighbour */
+            if (r % 16 == 0 || i == 0)
+                plane[i] = noise & 31;
+            else
+                plane[i] = r % 4 == 1 || i < period ? plane[i - 1] : plane[i - period];
             break;
         case SWITCHING: /* some bytes of a period become the same one, each at its time: all literals are alike */
             plane[i] = i % 1000 * 7919 % 1009 * n / 500 < i ? byte : (uint8_t)(i % 1000 * 31);
@@ -110,16 +134,27 @@ static void test_lengths(mrec_zframe *z, ZSTD_DCtx *context) {
 static void test_large(mrec_zframe *z, ZSTD_DCtx *context) {
     size_t each = (size_t)9 << 20, period = 150000;
     uint64_t state = 7;
-    uint8_t *planes = malloc(2 * each);
+    uint8_t *planes = malloc((size_t)22 << 20);
     assert(planes != NULL);
     memset(planes, 1, each);
-    fill_plane(planes + each, each, TWO, &state);
+    fill_plane(planes + each, each, SKEWED, &state);
     assert(there_and_back(z, context, planes, 2 * each, 2));
     each = 400000;
     fill_plane(planes, 2 * each, NOISE, &state);
     for (size_t i = period; i < 2 * each; i++)
         if (i != each && i % 11 > 0)
             planes[i] = planes[i - period];
+    assert(there_and_back(z, context, planes, 2 * each, 2));
+    each = (size_t)11 << 20; /* two frames of atoms are more than a window */
+    period = (size_t)5 << 20;
+    memset(planes, 1, each);
+    for (size_t i = 0; i < each; i++) {
+        uint64_t r = random_u64(&state);
+        bool same = r % 8 > 0 && i > 0;
+        planes[each + i] = !same                      ? (uint8_t)(r >> 60)
+                           : r % 8 == 1 || i < period ? planes[each + i - 1]
+                                                      : planes[each + i - period];
+    }
     assert(there_and_back(z, context, planes, 2 * each, 2));
     free(planes);
 }

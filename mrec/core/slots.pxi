@@ -117,6 +117,7 @@ cdef int _fill_options(mrec_options *out, dict options, _Memory memory) except -
     out.level = options.get("level", 0)
     out.frames_per_chunk = options.get("frames_per_chunk", 0)
     out.chunks_per_shard = options.get("chunks_per_shard", 0)
+    out.chunk_bytes = options.get("chunk_bytes", 0)
     out.flush_frames = options.get("flush_frames", 0)
     out.flush_bytes = options.get("flush_bytes", 0)
     out.flush_seconds = options.get("flush_seconds", 0.0)

@@ -17,6 +17,8 @@ _LEVELS = {"none": range(0), "gzip": range(10), "zstd": range(-131072, 23), "shu
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_CHUNK = range(2**10, 2**26 + 1)
+_EXAMPLES = {"flush_every": "10s", "durable_every": "10s", "chunk": "256KiB"}
 _NEVER = math.inf
 _ALWAYS = -1.0  # 0 means "the default" to the core
 
@@ -92,10 +94,27 @@ def threads_option(threads: int | None) -> dict[str, int]:
     return {"threads": number}
 
 
+def chunk_option(chunk: int | str | None, frames_per_chunk: int | None) -> dict[str, int]:
+    """How much of a column is a chunk: a size (bytes, or "256KiB") or a number of frames; None and None: 16 KiB."""
+    if chunk is None:
+        return count_option("frames_per_chunk", frames_per_chunk)
+    if frames_per_chunk is not None:
+        raise InvalidValue(f"chunk is {chunk!r} and frames_per_chunk is {frames_per_chunk!r}; give one of them")
+    size: float | None = None
+    if isinstance(chunk, str):
+        number, unit = _quantity(chunk, "chunk")
+        size = number * _UNITS[unit] if unit in _UNITS else None
+    elif isinstance(chunk, int) and not isinstance(chunk, bool):
+        size = chunk
+    if size is None or int(size) not in _CHUNK:
+        raise InvalidValue(f'chunk is {chunk!r}; use a size from "1KiB" to "64MiB", or a number of bytes')
+    return {"chunk_bytes": int(size)}
+
+
 def _quantity(text: str, option: str) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise InvalidValue(f'{option} is {text!r}; use a number with a unit, as "10s"')
+        raise InvalidValue(f'{option} is {text!r}; use a number with a unit, as "{_EXAMPLES[option]}"')
     return float(match[1]), match[2]
 
 

@@ -19,7 +19,7 @@ from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, Unkn
 from mrec.frame import Frame
 from mrec.trajectory import batch
 from mrec.trajectory.coerce import coerce_block, coerce_value
-from mrec.trajectory.options import compression_option, count_option, writer_options
+from mrec.trajectory.options import chunk_option, compression_option, count_option, writer_options
 from mrec.trajectory.schema import BlockSchema, Schema
 
 PathLike = str | os.PathLike[str]
@@ -43,10 +43,12 @@ class TrajectoryWriter:
     flush_every: when frames are published: a number of frames, "10s" or "64MiB"; by default after about 4 MiB and at
     least every 10 s of appending. durable_every: seconds after which a publishing is also synced (None: never by
     itself). durable=False: flush() and close() do not sync. compression: "none", "gzip:n", "zstd:n", "shuffle+zstd:n"
-    for float columns. frames_per_chunk: more make smaller files and coarser random access. chunks_per_shard: chunks in
-    one file. threads: 1 does all in the calling thread; 2 encodes, publishes and syncs in another, so that append()
-    only copies, and what fails is told by a later call; more encode chunks beside each other. None: what the
-    environment variable MREC_THREADS says, or 1.
+    for float columns. chunk: how much of a block's narrowest column is one chunk, a size from "1KiB" to "64MiB" (by
+    default 16 KiB), rounded up to whole frames; frames_per_chunk says it in frames. Several frames in a chunk make
+    columns with a precision smaller; a random frame then costs the decoding of them all, and each flush writes the
+    open chunk anew. chunks_per_shard: chunks in one file. threads: 1 does all in the calling thread; 2
+    encodes, publishes and syncs in another, so that append() only copies, and what fails is told by a later call; more
+    encode chunks beside each other. None: what the environment variable MREC_THREADS says, or 1.
 
     A writer holds the record: a second one gets RecordLocked. It serves one thread at a time (WriterBusy). After a
     failed write (OSError) it is poisoned: each further call raises that error, and the record, which holds the frames
@@ -64,6 +66,7 @@ class TrajectoryWriter:
         durable_every: float | str | None = 60.0,
         durable: bool = True,
         compression: str | None = None,
+        chunk: int | str | None = None,
         frames_per_chunk: int | None = None,
         chunks_per_shard: int | None = None,
         threads: int | None = None,
@@ -80,7 +83,7 @@ class TrajectoryWriter:
             overwrite=bool(overwrite),
             meta_json=_meta_json(units, meta),
             **compression_option(compression),
-            **count_option("frames_per_chunk", frames_per_chunk),
+            **chunk_option(chunk, frames_per_chunk),
             **count_option("chunks_per_shard", chunks_per_shard),
         )
         root = record_path(path)

@@ -82,6 +82,12 @@ def chunks() -> dict[str, np.ndarray]:
         "few": rng.choice(rng.normal(0, 1, 12), 5000),
         "charges": np.concatenate([residues[i] for i in rng.integers(0, 20, 400)]),
         "single": np.float32(large[0, 0]),
+        "ramp": np.rint(np.arange(5000) * 102.4) / 1024,
+        "decimals": np.arange(5000) * 0.001,
+        "counter": np.arange(5000),
+        "steps": np.repeat(rng.integers(0, 10**9, 50), 100),
+        "types": rng.integers(0, 4, 5000),
+        "noise": rng.integers(0, 2**63, 5000),
         "short": large[0, 0][:20],
     }
     found |= {f"rhodopsin {'xyz'[i]}": frames for i, frames in enumerate(rhodopsin())}
@@ -89,7 +95,17 @@ def chunks() -> dict[str, np.ndarray]:
 
 
 NAMES = ["many frames", "a frame", "four frames", "coarse", "raw", "velocities", "open", "constant", "few", "charges"]
-NAMES += ["single", "short", *(f"rhodopsin {axis}" for axis in "xyz")]
+NAMES += [
+    "single",
+    "ramp",
+    "decimals",
+    "counter",
+    "steps",
+    "types",
+    "noise",
+    "short",
+    *(f"rhodopsin {axis}" for axis in "xyz"),
+]
 
 
 @pytest.fixture(params=NAMES)

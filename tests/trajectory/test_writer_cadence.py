@@ -143,6 +143,7 @@ BAD = [
     *({"compression": v} for v in ("lz4", "zstd:x", "gzip:10", "gzip:-1", "none:1", "zstd:23", "zstd:", 3, "")),
     *({"frames_per_chunk": v} for v in (0, -1, 1.5, True, "3", 2**32)),
     *({"chunks_per_shard": v} for v in (0, -1, 2.0, False)),
+    *({"chunk": v} for v in (0, -1, 1023, 2**26 + 1, 4096.0, True, "16", "1B", "65MiB", "2 frames", "4s", b"4KiB")),
 ]
 
 
@@ -151,4 +152,10 @@ def test_options_that_are_refused(tmp_path, options):
     (name,) = options
     with pytest.raises(InvalidValue, match=name):
         mrec.TrajectoryWriter(tmp_path / "a", schema(), **options)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_chunk_is_a_size_or_a_number_of_frames(tmp_path):
+    with pytest.raises(InvalidValue, match="chunk is '1MiB' and frames_per_chunk is 4; give one of them"):
+        mrec.TrajectoryWriter(tmp_path / "a", schema(), chunk="1MiB", frames_per_chunk=4)
     assert not (tmp_path / "a").exists()

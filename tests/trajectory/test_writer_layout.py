@@ -89,6 +89,24 @@ def test_frames_per_chunk(tmp_path, frames, chunk):
     assert extents(path, "b/q0") == (3 * chunk, chunk)
 
 
+@pytest.mark.parametrize(
+    ("size", "rows", "chunk"),
+    [
+        ("4 KiB", 100, 600),
+        (4800, 100, 600),
+        (4801, 100, 700),
+        ("1MiB", 100, 131_100),
+        ("1MiB", 0, 131_072),
+        ("64KiB", 9000, 9000),
+    ],
+)
+def test_chunk(tmp_path, size, rows, chunk):
+    """The least number of whole frames that makes the size; rows where a frame has no declared number of them."""
+    path = tmp_path / "a.mrec"
+    write(path, columns("f64", rows=rows), chunk=size, chunks_per_shard=3).close()
+    assert extents(path, "b/q0") == (3 * chunk, chunk)
+
+
 # ---- frames over chunks and shards -------------------------------------------------------------------------------
 
 ROWS = {"a frame is a chunk": (4, 4), "chunks hold frames": (4, 9), "frames hold chunks": (11, 4), "odd": (7, 5)}
