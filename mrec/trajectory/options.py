@@ -77,6 +77,17 @@ def count_option(name: str, value: int | None) -> dict[str, int]:
     return {name: value}
 
 
+def size_option(name: str, value: int | str) -> int:
+    """A number of bytes: 0 or more, or "64MiB"."""
+    if isinstance(value, str):
+        number, unit = _quantity(value, name)
+        if unit in _UNITS:
+            return int(number * _UNITS[unit])
+    elif isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
+        return value
+    raise InvalidValue(f'{name} is {value!r}; use a number of bytes or a size ("64MiB")')
+
+
 def _quantity(text: str, option: str) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
     if match is None:
