@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define FEWEST_BUCKETS ((size_t)256)
+#define PLAIN_SHARE 4
 
 /* A worker that had to decode something large does not keep that memory. */
 #define WORKER_BYTES ((size_t)16 << 20)
@@ -15,10 +16,13 @@
 struct mrec_cache {
     mrec_vfs *vfs;
     pthread_mutex_t lock;
-    size_t bytes, max_bytes;
+    size_t max_bytes;
+    struct recent {
+        size_t bytes, max_bytes;
+        mrec_item *newest, *oldest;
+    } plain, others;
     mrec_item **buckets;
     size_t nbuckets, nitems; /* buckets: a power of two */
-    mrec_item *newest, *oldest;
     uint64_t clock;
     size_t nfiles, max_files;
     mrec_file **files;
@@ -31,6 +35,8 @@ mrec_status mrec_cache_new(mrec_vfs *vfs, size_t files, size_t bytes, mrec_cache
         return mrec_fail_memory(error);
     cache->vfs = vfs;
     cache->max_bytes = bytes ? bytes : MREC_CACHE_BYTES;
+    cache->plain.max_bytes = cache->max_bytes / PLAIN_SHARE;
+    cache->others.max_bytes = cache->max_bytes - cache->plain.max_bytes;
     cache->max_files = files ? files : MREC_CACHE_FILES;
     cache->nbuckets = FEWEST_BUCKETS;
     cache->buckets = calloc(cache->nbuckets, sizeof(mrec_item *));
@@ -60,14 +66,19 @@ static void file_close(mrec_cache *cache, mrec_file *file) {
     free(file);
 }
 
+static void free_items(struct recent *list) {
+    while (list->newest != NULL) {
+        mrec_item *item = list->newest;
+        list->newest = item->older;
+        free(item);
+    }
+}
+
 void mrec_cache_free(mrec_cache *cache) {
     if (cache == NULL)
         return;
-    while (cache->newest != NULL) {
-        mrec_item *item = cache->newest;
-        cache->newest = item->older;
-        free(item);
-    }
+    free_items(&cache->plain);
+    free_items(&cache->others);
     for (size_t i = 0; i < cache->nfiles; i++)
         file_close(cache, cache->files[i]);
     while (cache->workers != NULL) {
@@ -93,6 +104,12 @@ static mrec_item **bucket(mrec_cache *cache, const void *owner, mrec_item_kind k
     return &cache->buckets[(h >> 32) & (cache->nbuckets - 1)];
 }
 
+static void put_in_bucket(mrec_cache *cache, mrec_item *item) {
+    mrec_item **link = bucket(cache, item->owner, item->kind, item->number);
+    item->chain = *link;
+    *link = item;
+}
+
 /* Twice the buckets; where memory ran out, chains get longer. */
 static void spread(mrec_cache *cache) {
     mrec_item **buckets = calloc(cache->nbuckets * 2, sizeof(mrec_item *));
@@ -101,23 +118,28 @@ static void spread(mrec_cache *cache) {
     free(cache->buckets);
     cache->buckets = buckets;
     cache->nbuckets *= 2;
-    for (mrec_item *item = cache->oldest; item != NULL; item = item->newer) {
-        mrec_item **link = bucket(cache, item->owner, item->kind, item->number);
-        item->chain = *link;
-        *link = item;
-    }
+    for (mrec_item *item = cache->plain.oldest; item != NULL; item = item->newer)
+        put_in_bucket(cache, item);
+    for (mrec_item *item = cache->others.oldest; item != NULL; item = item->newer)
+        put_in_bucket(cache, item);
 }
 
-static void list_add(mrec_cache *cache, mrec_item *item) {
+static struct recent *list_of(mrec_cache *cache, mrec_item_kind kind) {
+    return kind == MREC_ITEM_PLAIN ? &cache->plain : &cache->others;
+}
+
+static void list_add(struct recent *list, mrec_item *item) {
     item->newer = NULL;
-    item->older = cache->newest;
-    *(cache->newest ? &cache->newest->newer : &cache->oldest) = item;
-    cache->newest = item;
+    item->older = list->newest;
+    *(list->newest ? &list->newest->newer : &list->oldest) = item;
+    list->newest = item;
+    list->bytes += item->size + sizeof *item;
 }
 
-static void list_remove(mrec_cache *cache, mrec_item *item) {
-    *(item->newer ? &item->newer->older : &cache->newest) = item->older;
-    *(item->older ? &item->older->newer : &cache->oldest) = item->newer;
+static void list_remove(struct recent *list, mrec_item *item) {
+    *(item->newer ? &item->newer->older : &list->newest) = item->older;
+    *(item->older ? &item->older->newer : &list->oldest) = item->newer;
+    list->bytes -= item->size + sizeof *item;
 }
 
 /* Make an item unfindable; it is freed when nobody holds it. */
@@ -126,8 +148,7 @@ static void drop(mrec_cache *cache, mrec_item *item) {
     while (*link != item)
         link = &(*link)->chain;
     *link = item->chain;
-    list_remove(cache, item);
-    cache->bytes -= item->size + sizeof *item;
+    list_remove(list_of(cache, item->kind), item);
     cache->nitems--;
     item->added = false;
     if (item->pins == 0)
@@ -150,10 +171,8 @@ mrec_item *mrec_cache_find(mrec_cache *cache, const void *owner, mrec_item_kind 
         item = item->chain;
     if (item != NULL) {
         item->pins++;
-        if (item != cache->newest) {
-            list_remove(cache, item);
-            list_add(cache, item);
-        }
+        list_remove(list_of(cache, kind), item);
+        list_add(list_of(cache, kind), item);
     }
     pthread_mutex_unlock(&cache->lock);
     return item;
@@ -166,18 +185,13 @@ void mrec_cache_add(mrec_cache *cache, mrec_item *item, const void *owner, mrec_
     pthread_mutex_lock(&cache->lock);
     if (cache->nitems == cache->nbuckets)
         spread(cache);
-    mrec_item **link = bucket(cache, owner, kind, number);
-    item->chain = *link;
-    *link = item;
+    struct recent *list = list_of(cache, kind);
+    put_in_bucket(cache, item);
+    list_add(list, item);
     item->added = true;
-    list_add(cache, item);
-    cache->bytes += item->size + sizeof *item;
     cache->nitems++;
-    for (mrec_item *old = cache->oldest; cache->bytes > cache->max_bytes && old != item;) {
-        mrec_item *newer = old->newer;
-        drop(cache, old);
-        old = newer;
-    }
+    while (list->bytes > list->max_bytes && list->oldest != item)
+        drop(cache, list->oldest);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -193,7 +207,7 @@ void mrec_item_release(mrec_cache *cache, mrec_item *item) {
 
 void mrec_cache_forget(mrec_cache *cache, const void *owner, mrec_item_kind kind, uint64_t from) {
     pthread_mutex_lock(&cache->lock);
-    for (mrec_item *item = cache->oldest; item != NULL;) {
+    for (mrec_item *item = list_of(cache, kind)->oldest; item != NULL;) {
         mrec_item *newer = item->newer;
         if (item->owner == owner && item->kind == kind && item->number >= from)
             drop(cache, item);
@@ -302,7 +316,7 @@ mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number
             *error = failed;
         return status;
     }
-    mrec_file *file;
+    mrec_file *file = NULL;
     MREC_TRY(new_file(cache, fd, path, &file, error));
     pthread_mutex_lock(&cache->lock);
     file->owner = owner;

@@ -26,7 +26,9 @@ size_t mrec_cache_budget(const mrec_cache *);
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
-typedef enum mrec_item_kind { MREC_ITEM_CHUNK, MREC_ITEM_INDEX } mrec_item_kind;
+/* A plain chunk is stored as it is in memory, and soon read again: these have a quarter of the budget, whose memory
+ * is used over and over and so stays near the processor. */
+typedef enum mrec_item_kind { MREC_ITEM_CHUNK, MREC_ITEM_INDEX, MREC_ITEM_PLAIN } mrec_item_kind;
 
 /* A run of bytes under a name; nobody changes the bytes of one that was added. */
 typedef struct mrec_item {

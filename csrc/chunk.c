@@ -20,7 +20,7 @@
 #define MAX_RATIO ((uint64_t)1 << 17)
 
 void mrec_source_forget(mrec_source *source, uint64_t chunk, uint64_t shard) {
-    mrec_cache_forget(source->cache, source, MREC_ITEM_CHUNK, chunk);
+    mrec_cache_forget(source->cache, source, mrec_source_kind(source), chunk);
     mrec_cache_forget(source->cache, source, MREC_ITEM_INDEX, shard);
     mrec_file_forget(source->cache, source, shard);
 }
@@ -351,7 +351,7 @@ static mrec_status decode(mrec_source *source, const place *at, const uint8_t *r
 
 static mrec_status fetch_from(mrec_source *source, const mrec_chunk *c, place *at, mrec_fetch *fetch,
                               mrec_error *error) {
-    const uint8_t *raw;
+    const uint8_t *raw = NULL;
     MREC_TRY(find_place(source, c, fetch->worker, at, &fetch->found, error));
     if (!fetch->found)
         return MREC_OK;

@@ -293,7 +293,7 @@ static bool find_chunk(mrec_source *source, const mrec_chunk *c, request *want) 
     if (want->last != NULL && want->last_number == c->number)
         return true;
     mrec_item_release(source->cache, want->last_item);
-    want->last_item = mrec_cache_find(source->cache, source, MREC_ITEM_CHUNK, c->number);
+    want->last_item = mrec_cache_find(source->cache, source, mrec_source_kind(source), c->number);
     want->last = want->last_item ? want->last_item->data : NULL;
     want->last_number = c->number;
     return want->last != NULL;
@@ -312,7 +312,7 @@ static mrec_status read_chunk(mrec_source *source, mrec_chunk *c, request *want,
             return MREC_OK;
         }
         if (fetch.found && fetch.keep)
-            mrec_cache_add(source->cache, fetch.item, source, MREC_ITEM_CHUNK, c->number);
+            mrec_cache_add(source->cache, fetch.item, source, mrec_source_kind(source), c->number);
         if (fetch.found && fetch.part) {
             row = fetch.skip / (source->row_elements * source->unit);
             scatter(source, c, fetch.bytes, row, NULL, want);

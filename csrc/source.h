@@ -46,6 +46,10 @@ static inline bool mrec_source_is_string(const mrec_source *source) {
     return source->spec.dtype == MREC_STRING;
 }
 
+static inline mrec_item_kind mrec_source_kind(const mrec_source *source) {
+    return source->plain ? MREC_ITEM_PLAIN : MREC_ITEM_CHUNK;
+}
+
 static inline uint64_t mrec_ceil_div(uint64_t a, uint64_t b) {
     return a / b + (a % b != 0);
 }

@@ -21,8 +21,9 @@ from mrec.zarr.json import parse
 from mrec.zarr.metadata import parse_group
 from mrec.zarr.store import Store
 
-#: Bytes that iteration reads ahead at most (or one frame), and frames.
-READ_AHEAD = 8 << 20
+#: Bytes that iteration reads ahead at most (or one frame), and frames. More is slower: memory that was just given back,
+#: and is still in the caches of the processor, serves again.
+READ_AHEAD = 1 << 20
 MOST_FRAMES = 1024
 
 

@@ -188,7 +188,7 @@ class Frames(Sequence[Frame]):
         single = isinstance(frames, (int, np.integer)) and not isinstance(frames, bool)
         if single:
             return np.array([own[select.frame_number(frames, len(own))]]), True
-        return np.arange(own.start, own.stop, own.step)[select.pick(frames, len(own), "frames")], False
+        return own.start + own.step * select.as_array(select.pick(frames, len(own), "frames")), False
 
     def __repr__(self) -> str:
         frames = self._range()
