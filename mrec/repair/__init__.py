@@ -50,6 +50,9 @@ __all__ = ["Loss", "Report", "repair"]
 
 PathLike = str | os.PathLike[str]
 
+#: Frames that a record may claim whatever its files hold, and how many more for each byte of them.
+_FRAMES, _FRAMES_A_BYTE = 64 << 20, 64
+
 
 def repair(
     path: PathLike,
@@ -171,6 +174,7 @@ class _Repair:
         schema, nstep = read_schema(tree), count_frames(tree)
         assert schema is not None
         assert nstep is not None
+        self._check_count(nstep)
         tree.load(live_order(schema))
         scan = Scan(tree, schema, nstep)
         scan.run()
@@ -182,6 +186,15 @@ class _Repair:
             for part, frames in scan.lost.items()
         ]
         return plan
+
+    def _check_count(self, nstep: int) -> None:
+        """Refuse a number of frames that the files cannot account for: what is noted of each would fill the memory."""
+        stored = self.files.stored(ROOT)
+        if nstep > _FRAMES + _FRAMES_A_BYTE * stored:
+            raise CorruptData(
+                f"{self.report.path}: {MARKER} claims {nstep} frames, and the files of the trajectory have {stored} "
+                "bytes: its nstep is damaged; mend it in a copy of the record"
+            )
 
     def _why(self, part: str) -> str:
         """The first thing that was found wrong with a part of the trajectory."""
