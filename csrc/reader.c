@@ -15,7 +15,9 @@
 #define KEPT_SHARE 4 /* of the budget */
 
 /* Where less than this can be left out of a chunk, it is read whole: a call costs as much. */
-#define LEFT_OUT 8192
+#ifndef MREC_LEFT_OUT
+#define MREC_LEFT_OUT 8192
+#endif
 
 /* The rows that a call wants, and where they go. */
 typedef struct request {
@@ -278,7 +280,7 @@ static mrec_fetch plan(const mrec_source *source, const mrec_chunk *c, request *
     bool again = want->nnext > 0 && want->next[0] >= 0 && (uint64_t)want->next[0] / rows == c->at[0];
     uint64_t row_bytes = source->row_elements * source->unit;
     if (source->spec.unverified && source->plain && source->close_rows && !again &&
-        source->chunk_bytes - n * row_bytes >= LEFT_OUT) {
+        source->chunk_bytes - n * row_bytes >= MREC_LEFT_OUT) {
         fetch.part = true;
         fetch.skip = first * row_bytes;
         fetch.size = n * row_bytes;
