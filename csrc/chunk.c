@@ -204,7 +204,7 @@ static mrec_status load(mrec_source *source, const mrec_chunk *c, const place *a
         uint64_t n;
         count_run(source, c, at, fetch->ahead, &n);
         worker->owner = NULL;
-        MREC_TRY(mrec_buffer_reserve(&worker->raw, (size_t)n, error));
+        MREC_TRY(mrec_buffer_reserve(&worker->raw, (size_t)n + 1, error)); /* 1: never NULL */
         MREC_TRY(mrec_file_read(source->vfs, at->file->fd, at->file->path, worker->raw.data, (size_t)n,
                                 at->entry.offset, error));
         worker->raw.size = (size_t)n;
