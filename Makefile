@@ -40,6 +40,7 @@ test-long-%:
 bench:
 	@tools/setup.sh bench
 	@$(PYTHON) -m benchmarks $(ARGS)
+	@$(PYTHON) -m benchmarks.reading
 	@$(PYTHON) -m benchmarks.packing
 	@$(PYTHON) -m benchmarks.dead
 	@$(PYTHON) -m benchmarks.instructions

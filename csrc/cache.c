@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define BUCKETS 1024u
+#define FEWEST_BUCKETS ((size_t)256)
+#define PLAIN_SHARE 4
 
 /* A worker that had to decode something large does not keep that memory. */
 #define WORKER_BYTES ((size_t)16 << 20)
@@ -14,9 +16,13 @@
 struct mrec_cache {
     mrec_vfs *vfs;
     pthread_mutex_t lock;
-    size_t bytes, max_bytes;
-    mrec_item *buckets[BUCKETS];
-    mrec_item *newest, *oldest;
+    size_t max_bytes;
+    struct recent {
+        size_t bytes, max_bytes;
+        mrec_item *newest, *oldest;
+    } plain, others;
+    mrec_item **buckets;
+    size_t nbuckets, nitems; /* buckets: a power of two */
     uint64_t clock;
     size_t nfiles, max_files;
     mrec_file **files;
@@ -29,9 +35,14 @@ mrec_status mrec_cache_new(mrec_vfs *vfs, size_t files, size_t bytes, mrec_cache
         return mrec_fail_memory(error);
     cache->vfs = vfs;
     cache->max_bytes = bytes ? bytes : MREC_CACHE_BYTES;
+    cache->plain.max_bytes = cache->max_bytes / PLAIN_SHARE;
+    cache->others.max_bytes = cache->max_bytes - cache->plain.max_bytes;
     cache->max_files = files ? files : MREC_CACHE_FILES;
+    cache->nbuckets = FEWEST_BUCKETS;
+    cache->buckets = calloc(cache->nbuckets, sizeof(mrec_item *));
     cache->files = calloc(cache->max_files, sizeof *cache->files);
-    if (cache->files == NULL || pthread_mutex_init(&cache->lock, NULL) != 0) {
+    if (cache->buckets == NULL || cache->files == NULL || pthread_mutex_init(&cache->lock, NULL) != 0) {
+        free(cache->buckets);
         free(cache->files);
         free(cache);
         return mrec_fail_memory(error);
@@ -44,6 +55,7 @@ static void worker_free(mrec_worker *worker) {
     mrec_coder_free(worker->coder);
     mrec_buffer_free(&worker->raw);
     mrec_buffer_free(&worker->text);
+    mrec_buffer_free(&worker->chunk);
     free(worker);
 }
 
@@ -54,14 +66,19 @@ static void file_close(mrec_cache *cache, mrec_file *file) {
     free(file);
 }
 
+static void free_items(struct recent *list) {
+    while (list->newest != NULL) {
+        mrec_item *item = list->newest;
+        list->newest = item->older;
+        free(item);
+    }
+}
+
 void mrec_cache_free(mrec_cache *cache) {
     if (cache == NULL)
         return;
-    while (cache->newest != NULL) {
-        mrec_item *item = cache->newest;
-        cache->newest = item->older;
-        free(item);
-    }
+    free_items(&cache->plain);
+    free_items(&cache->others);
     for (size_t i = 0; i < cache->nfiles; i++)
         file_close(cache, cache->files[i]);
     while (cache->workers != NULL) {
@@ -70,28 +87,59 @@ void mrec_cache_free(mrec_cache *cache) {
         worker_free(worker);
     }
     pthread_mutex_destroy(&cache->lock);
+    free(cache->buckets);
     free(cache->files);
     free(cache);
+}
+
+size_t mrec_cache_budget(const mrec_cache *cache) {
+    return cache->max_bytes;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
 static mrec_item **bucket(mrec_cache *cache, const void *owner, mrec_item_kind kind, uint64_t number) {
-    uint64_t h = ((uint64_t)(uintptr_t)owner >> 4) + number * 2 + (uint64_t)kind;
-    h *= UINT64_C(0x9E3779B97F4A7C15);
-    return &cache->buckets[(h >> 32) % BUCKETS];
+    uint64_t h = (uint64_t)(uintptr_t)owner + (number * 2 + (uint64_t)kind) * UINT64_C(0x9E3779B97F4A7C15);
+    h *= UINT64_C(0xFF51AFD7ED558CCD);
+    return &cache->buckets[(h >> 32) & (cache->nbuckets - 1)];
 }
 
-static void list_add(mrec_cache *cache, mrec_item *item) {
+static void put_in_bucket(mrec_cache *cache, mrec_item *item) {
+    mrec_item **link = bucket(cache, item->owner, item->kind, item->number);
+    item->chain = *link;
+    *link = item;
+}
+
+/* Twice the buckets; where memory ran out, chains get longer. */
+static void spread(mrec_cache *cache) {
+    mrec_item **buckets = calloc(cache->nbuckets * 2, sizeof(mrec_item *));
+    if (buckets == NULL)
+        return;
+    free(cache->buckets);
+    cache->buckets = buckets;
+    cache->nbuckets *= 2;
+    for (mrec_item *item = cache->plain.oldest; item != NULL; item = item->newer)
+        put_in_bucket(cache, item);
+    for (mrec_item *item = cache->others.oldest; item != NULL; item = item->newer)
+        put_in_bucket(cache, item);
+}
+
+static struct recent *list_of(mrec_cache *cache, mrec_item_kind kind) {
+    return kind == MREC_ITEM_PLAIN ? &cache->plain : &cache->others;
+}
+
+static void list_add(struct recent *list, mrec_item *item) {
     item->newer = NULL;
-    item->older = cache->newest;
-    *(cache->newest ? &cache->newest->newer : &cache->oldest) = item;
-    cache->newest = item;
+    item->older = list->newest;
+    *(list->newest ? &list->newest->newer : &list->oldest) = item;
+    list->newest = item;
+    list->bytes += item->size + sizeof *item;
 }
 
-static void list_remove(mrec_cache *cache, mrec_item *item) {
-    *(item->newer ? &item->newer->older : &cache->newest) = item->older;
-    *(item->older ? &item->older->newer : &cache->oldest) = item->newer;
+static void list_remove(struct recent *list, mrec_item *item) {
+    *(item->newer ? &item->newer->older : &list->newest) = item->older;
+    *(item->older ? &item->older->newer : &list->oldest) = item->newer;
+    list->bytes -= item->size + sizeof *item;
 }
 
 /* Make an item unfindable; it is freed when nobody holds it. */
@@ -100,8 +148,8 @@ static void drop(mrec_cache *cache, mrec_item *item) {
     while (*link != item)
         link = &(*link)->chain;
     *link = item->chain;
-    list_remove(cache, item);
-    cache->bytes -= item->size;
+    list_remove(list_of(cache, item->kind), item);
+    cache->nitems--;
     item->added = false;
     if (item->pins == 0)
         free(item);
@@ -123,10 +171,8 @@ mrec_item *mrec_cache_find(mrec_cache *cache, const void *owner, mrec_item_kind 
         item = item->chain;
     if (item != NULL) {
         item->pins++;
-        if (item != cache->newest) {
-            list_remove(cache, item);
-            list_add(cache, item);
-        }
+        list_remove(list_of(cache, kind), item);
+        list_add(list_of(cache, kind), item);
     }
     pthread_mutex_unlock(&cache->lock);
     return item;
@@ -137,17 +183,15 @@ void mrec_cache_add(mrec_cache *cache, mrec_item *item, const void *owner, mrec_
     item->kind = kind;
     item->number = number;
     pthread_mutex_lock(&cache->lock);
-    mrec_item **link = bucket(cache, owner, kind, number);
-    item->chain = *link;
-    *link = item;
+    if (cache->nitems == cache->nbuckets)
+        spread(cache);
+    struct recent *list = list_of(cache, kind);
+    put_in_bucket(cache, item);
+    list_add(list, item);
     item->added = true;
-    list_add(cache, item);
-    cache->bytes += item->size;
-    for (mrec_item *old = cache->oldest; cache->bytes > cache->max_bytes && old != item;) {
-        mrec_item *newer = old->newer;
-        drop(cache, old);
-        old = newer;
-    }
+    cache->nitems++;
+    while (list->bytes > list->max_bytes && list->oldest != item)
+        drop(cache, list->oldest);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -163,7 +207,7 @@ void mrec_item_release(mrec_cache *cache, mrec_item *item) {
 
 void mrec_cache_forget(mrec_cache *cache, const void *owner, mrec_item_kind kind, uint64_t from) {
     pthread_mutex_lock(&cache->lock);
-    for (mrec_item *item = cache->oldest; item != NULL;) {
+    for (mrec_item *item = list_of(cache, kind)->oldest; item != NULL;) {
         mrec_item *newer = item->newer;
         if (item->owner == owner && item->kind == kind && item->number >= from)
             drop(cache, item);
@@ -225,8 +269,7 @@ static bool keep_fewer_files(mrec_cache *cache) {
     return closed;
 }
 
-mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number, const char *path, mrec_file **out,
-                           mrec_error *error) {
+mrec_file *mrec_file_find(mrec_cache *cache, const void *owner, uint64_t number) {
     pthread_mutex_lock(&cache->lock);
     mrec_file *file = find_file(cache, owner, number);
     if (file != NULL) {
@@ -234,10 +277,31 @@ mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number
         file->used = ++cache->clock;
     }
     pthread_mutex_unlock(&cache->lock);
-    *out = file;
-    if (file != NULL)
-        return MREC_OK;
+    return file;
+}
 
+/* A file that is open, not kept yet; the descriptor goes when this fails. */
+static mrec_status new_file(mrec_cache *cache, int fd, const char *path, mrec_file **out, mrec_error *error) {
+    size_t n = strlen(path) + 1;
+    mrec_file *file = malloc(sizeof *file + n);
+    if (file == NULL) {
+        cache->vfs->close(cache->vfs, fd);
+        return mrec_fail_memory(error);
+    }
+    *file = (mrec_file){.fd = fd, .pins = 1};
+    memcpy(file->path, path, n);
+    mrec_status status = mrec_file_measure(cache, file, error);
+    if (status != MREC_OK) {
+        file_close(cache, file);
+        return status;
+    }
+    *out = file;
+    return MREC_OK;
+}
+
+mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number, const char *path, mrec_file **out,
+                           mrec_error *error) {
+    *out = NULL;
     int fd;
     mrec_error failed;
     mrec_status status;
@@ -252,17 +316,23 @@ mrec_status mrec_file_hold(mrec_cache *cache, const void *owner, uint64_t number
             *error = failed;
         return status;
     }
-    file = malloc(sizeof *file);
-    if (file == NULL) {
-        cache->vfs->close(cache->vfs, fd);
-        return mrec_fail_memory(error);
-    }
+    mrec_file *file = NULL;
+    MREC_TRY(new_file(cache, fd, path, &file, error));
     pthread_mutex_lock(&cache->lock);
-    *file = (mrec_file){.owner = owner, .number = number, .fd = fd, .pins = 1, .used = ++cache->clock};
+    file->owner = owner;
+    file->number = number;
+    file->used = ++cache->clock;
     mrec_file *other = keep_file(cache, file);
     pthread_mutex_unlock(&cache->lock);
     file_close(cache, other);
     *out = file;
+    return MREC_OK;
+}
+
+mrec_status mrec_file_measure(mrec_cache *cache, mrec_file *file, mrec_error *error) {
+    uint64_t size;
+    MREC_TRY(mrec_file_size(cache->vfs, file->fd, file->path, &size, error));
+    file->size = size;
     return MREC_OK;
 }
 
@@ -306,6 +376,7 @@ mrec_status mrec_worker_take(mrec_cache *cache, mrec_worker **out, mrec_error *e
             return status;
         }
     }
+    worker->owner = NULL;
     *out = worker;
     return MREC_OK;
 }
@@ -315,6 +386,8 @@ void mrec_worker_give(mrec_cache *cache, mrec_worker *worker) {
         mrec_buffer_free(&worker->raw);
     if (worker->text.capacity > WORKER_BYTES)
         mrec_buffer_free(&worker->text);
+    if (worker->chunk.capacity > WORKER_BYTES)
+        mrec_buffer_free(&worker->chunk);
     pthread_mutex_lock(&cache->lock);
     worker->next = cache->workers;
     cache->workers = worker;

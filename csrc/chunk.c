@@ -20,7 +20,7 @@
 #define MAX_RATIO ((uint64_t)1 << 17)
 
 void mrec_source_forget(mrec_source *source, uint64_t chunk, uint64_t shard) {
-    mrec_cache_forget(source->cache, source, MREC_ITEM_CHUNK, chunk);
+    mrec_cache_forget(source->cache, source, mrec_source_kind(source), chunk);
     mrec_cache_forget(source->cache, source, MREC_ITEM_INDEX, shard);
     mrec_file_forget(source->cache, source, shard);
 }
@@ -59,20 +59,6 @@ static mrec_status shard_path(const mrec_source *source, const mrec_chunk *c, mr
     return MREC_OK;
 }
 
-/* The entry of a chunk of a sharded file, from the kept index or a fresh one. */
-static mrec_status find_entry(mrec_source *source, const mrec_chunk *c, const mrec_file *file, uint64_t size,
-                              mrec_worker *worker, mrec_entry *entry, mrec_error *error) {
-    mrec_item *index = mrec_cache_find(source->cache, source, MREC_ITEM_INDEX, c->shard);
-    if (index == NULL) {
-        const char *path = (const char *)worker->text.data;
-        MREC_TRY(mrec_index_read(source->vfs, file->fd, path, size, &source->form, &worker->raw, &index, error));
-        mrec_cache_add(source->cache, index, source, MREC_ITEM_INDEX, c->shard);
-    }
-    *entry = mrec_index_entry(index, c->inner);
-    mrec_item_release(source->cache, index);
-    return MREC_OK;
-}
-
 static bool is_tail(const mrec_source *source, const mrec_chunk *c) {
     const mrec_array_spec *spec = &source->spec;
     return spec->tail_nbytes != 0 && c->shard == spec->tail_shard && c->inner == spec->tail_chunk;
@@ -86,13 +72,99 @@ static bool is_open(const mrec_source *source, const mrec_chunk *c) {
     return spec->sharded && spec->ndim > 0 && (c->at[0] + 1) * spec->chunk[0] > spec->shape[0];
 }
 
-static mrec_status check_unmoved(mrec_source *source, const mrec_chunk *c, const mrec_file *file,
-                                 const mrec_entry *entry, const char *path, mrec_error *error) {
-    uint64_t size;
-    bool still = false;
-    MREC_TRY(mrec_file_size(source->vfs, file->fd, path, &size, error));
-    MREC_TRY(mrec_index_still(source->vfs, file->fd, path, size, &source->form, c->inner, entry, &still, error));
-    return still ? MREC_OK : mrec_fail(error, MREC_E_CORRUPT, path, "it moved while it was read");
+/* Where a chunk is. */
+typedef struct place {
+    mrec_file *file;
+    mrec_item *index; /* that names it for good, or NULL */
+    mrec_entry entry;
+} place;
+
+/* The index of a chunk's shard, kept or fresh; held. */
+static mrec_status find_index(mrec_source *source, const mrec_chunk *c, mrec_file *file, mrec_worker *worker,
+                              mrec_item **index, mrec_error *error) {
+    *index = mrec_cache_find(source->cache, source, MREC_ITEM_INDEX, c->shard);
+    if (*index != NULL)
+        return MREC_OK;
+    MREC_TRY(mrec_file_measure(source->cache, file, error));
+    MREC_TRY(
+        mrec_index_read(source->vfs, file->fd, file->path, file->size, &source->form, &worker->text, index, error));
+    mrec_cache_add(source->cache, *index, source, MREC_ITEM_INDEX, c->shard);
+    return MREC_OK;
+}
+
+static bool is_absent(const mrec_entry *entry) {
+    return entry->offset == MREC_ABSENT && entry->nbytes == MREC_ABSENT;
+}
+
+/* The entry of an open chunk. Its checksum says whether the entry is right, so that the index is not needed. */
+static mrec_status find_open(mrec_source *source, const mrec_chunk *c, mrec_worker *worker, place *at,
+                             mrec_error *error) {
+    if (mrec_pipeline_checked(&source->spec.pipeline) && !source->spec.unverified) {
+        MREC_TRY(mrec_file_measure(source->cache, at->file, error));
+        MREC_TRY(mrec_index_peek(source->vfs, at->file->fd, at->file->path, at->file->size, &source->form, c->inner,
+                                 &at->entry, error));
+        if (!is_absent(&at->entry))
+            return MREC_OK;
+    }
+    mrec_cache_forget(source->cache, source, MREC_ITEM_INDEX, c->shard);
+    mrec_item *index;
+    MREC_TRY(find_index(source, c, at->file, worker, &index, error));
+    at->entry = mrec_index_entry(index, c->inner);
+    mrec_item_release(source->cache, index);
+    return MREC_OK;
+}
+
+static mrec_status find_entry(mrec_source *source, const mrec_chunk *c, mrec_worker *worker, place *at,
+                              mrec_error *error) {
+    if (is_tail(source, c)) {
+        at->entry = (mrec_entry){source->spec.tail_offset, source->spec.tail_nbytes, false};
+    } else if (!source->spec.sharded) {
+        MREC_TRY(mrec_file_measure(source->cache, at->file, error));
+        at->entry = (mrec_entry){0, at->file->size, false};
+    } else if (is_open(source, c)) {
+        return find_open(source, c, worker, at, error);
+    } else {
+        MREC_TRY(find_index(source, c, at->file, worker, &at->index, error));
+        at->entry = mrec_index_entry(at->index, c->inner);
+    }
+    return MREC_OK;
+}
+
+static bool is_valid(const mrec_source *source, const place *at) {
+    return !source->spec.sharded || mrec_entry_valid(&at->entry, &source->form, at->file->size);
+}
+
+/* Where a chunk is in its open file; *found = false when it is not there. */
+static mrec_status find_place(mrec_source *source, const mrec_chunk *c, mrec_worker *worker, place *at, bool *found,
+                              mrec_error *error) {
+    const char *path = at->file->path;
+    MREC_TRY(find_entry(source, c, worker, at, error));
+    *found = !is_absent(&at->entry);
+    if (!*found)
+        return at->entry.torn
+                   ? mrec_fail(error, MREC_E_CORRUPT, path, "it is missing in an index that fails its checksum")
+                   : MREC_OK;
+    if (!is_valid(source, at)) /* the file may have grown */
+        MREC_TRY(mrec_file_measure(source->cache, at->file, error));
+    if (!is_valid(source, at))
+        return mrec_fail(error, MREC_E_CORRUPT, path, "its index entry points outside the file or into the index");
+    if (at->entry.torn && !mrec_pipeline_checked(&source->spec.pipeline))
+        return mrec_fail(error, MREC_E_CORRUPT, path, "the index fails its checksum, and the chunk has none");
+    return at->entry.nbytes > SIZE_MAX ? mrec_fail_memory(error) : MREC_OK;
+}
+
+/* ---- the bytes of a chunk ----------------------------------------------------------------------------------- */
+
+static mrec_status check_unmoved(mrec_source *source, const mrec_chunk *c, const place *at, mrec_error *error) {
+    if (!is_open(source, c) || is_tail(source, c))
+        return MREC_OK;
+    mrec_entry now;
+    MREC_TRY(mrec_file_measure(source->cache, at->file, error));
+    MREC_TRY(mrec_index_peek(source->vfs, at->file->fd, at->file->path, at->file->size, &source->form, c->inner, &now,
+                             error));
+    return now.offset == at->entry.offset && now.nbytes == at->entry.nbytes
+               ? MREC_OK
+               : mrec_fail(error, MREC_E_CORRUPT, at->file->path, "it moved while it was read");
 }
 
 static bool tail_holds(const mrec_source *source, const uint8_t *raw, size_t n) {
@@ -101,39 +173,98 @@ static bool tail_holds(const mrec_source *source, const uint8_t *raw, size_t n) 
     return mrec_crc32c(0, raw, n) == source->spec.tail_crc32c;
 }
 
-/* The stored bytes of a chunk into worker->raw; *found = false when it is not there. */
-static mrec_status load(mrec_source *source, const mrec_chunk *c, const mrec_file *file, mrec_worker *worker,
-                        bool *found, mrec_error *error) {
-    const char *path = (const char *)worker->text.data;
-    uint64_t size;
-    MREC_TRY(mrec_file_size(source->vfs, file->fd, path, &size, error));
-    mrec_entry entry = {0, size, false};
-    if (is_tail(source, c)) {
-        entry = (mrec_entry){source->spec.tail_offset, source->spec.tail_nbytes, false};
-    } else if (source->spec.sharded) {
-        if (is_open(source, c))
-            mrec_cache_forget(source->cache, source, MREC_ITEM_INDEX, c->shard);
-        MREC_TRY(find_entry(source, c, file, size, worker, &entry, error));
-        MREC_TRY(mrec_file_size(source->vfs, file->fd, path, &size, error));
+/* How many chunks, at most `most`, stand right behind one another from this one on, in at most MREC_AHEAD bytes. */
+static uint64_t count_run(const mrec_source *source, const mrec_chunk *c, const place *at, uint64_t most,
+                          uint64_t *nbytes) {
+    uint64_t n = 1, end = at->entry.offset + at->entry.nbytes;
+    for (; n < most && at->index != NULL && c->inner + n < source->form.nchunks; n++) {
+        mrec_entry next = mrec_index_entry(at->index, c->inner + n);
+        uint64_t before = end - at->entry.offset;
+        if (next.offset != end || next.nbytes > at->file->size - end || before > MREC_AHEAD ||
+            next.nbytes > MREC_AHEAD - before)
+            break;
+        end += next.nbytes;
     }
-    *found = entry.offset != MREC_ABSENT || entry.nbytes != MREC_ABSENT;
-    if (!*found)
-        return entry.torn ? mrec_fail(error, MREC_E_CORRUPT, path, "it is missing in an index that fails its checksum")
-                          : MREC_OK;
-    if (source->spec.sharded && !mrec_entry_valid(&entry, &source->form, size))
-        return mrec_fail(error, MREC_E_CORRUPT, path, "its index entry points outside the file or into the index");
-    if (entry.torn && !mrec_pipeline_checked(&source->spec.pipeline))
-        return mrec_fail(error, MREC_E_CORRUPT, path, "the index fails its checksum, and the chunk has none");
-    if (entry.nbytes > SIZE_MAX)
-        return mrec_fail_memory(error);
-    worker->raw.size = 0;
-    MREC_TRY(mrec_buffer_reserve(&worker->raw, (size_t)entry.nbytes, error));
-    MREC_TRY(mrec_file_read(source->vfs, file->fd, path, worker->raw.data, (size_t)entry.nbytes, entry.offset, error));
-    worker->raw.size = (size_t)entry.nbytes;
-    if (is_tail(source, c) && !tail_holds(source, worker->raw.data, worker->raw.size))
-        return mrec_fail(error, MREC_E_CORRUPT, path, "it is not the one that the durable file names");
-    if (is_open(source, c) && !is_tail(source, c))
-        return check_unmoved(source, c, file, &entry, path, error);
+    *nbytes = end - at->entry.offset;
+    return n;
+}
+
+static bool has_read(const mrec_source *source, const mrec_chunk *c, const place *at, const mrec_worker *worker) {
+    uint64_t behind = at->entry.offset - worker->offset;
+    return at->index != NULL && worker->owner == source && worker->shard == c->shard &&
+           at->entry.offset >= worker->offset && behind <= worker->raw.size &&
+           at->entry.nbytes <= worker->raw.size - behind;
+}
+
+/* The stored bytes of a chunk, in worker->raw, with those of the chunks to come that stand behind it. */
+static mrec_status load(mrec_source *source, const mrec_chunk *c, const place *at, const mrec_fetch *fetch,
+                        const uint8_t **raw, mrec_error *error) {
+    mrec_worker *worker = fetch->worker;
+    if (!has_read(source, c, at, worker)) {
+        uint64_t n;
+        count_run(source, c, at, fetch->ahead, &n);
+        worker->owner = NULL;
+        MREC_TRY(mrec_buffer_reserve(&worker->raw, (size_t)n + 1, error)); /* 1: never NULL */
+        MREC_TRY(mrec_file_read(source->vfs, at->file->fd, at->file->path, worker->raw.data, (size_t)n,
+                                at->entry.offset, error));
+        worker->raw.size = (size_t)n;
+        worker->offset = at->entry.offset;
+        worker->shard = c->shard;
+        worker->owner = source;
+    }
+    *raw = worker->raw.data + (at->entry.offset - worker->offset);
+    if (is_tail(source, c) && !tail_holds(source, *raw, (size_t)at->entry.nbytes))
+        return mrec_fail(error, MREC_E_CORRUPT, at->file->path, "it is not the one that the durable file names");
+    return check_unmoved(source, c, at, error);
+}
+
+/* Only the wanted bytes of a chunk that is stored as it is in memory, unverified. */
+static mrec_status load_part(mrec_source *source, const mrec_chunk *c, const place *at, mrec_fetch *fetch,
+                             mrec_error *error) {
+    mrec_buffer *part = &fetch->worker->chunk;
+    MREC_TRY(mrec_buffer_reserve(part, (size_t)fetch->size, error));
+    MREC_TRY(mrec_file_read(source->vfs, at->file->fd, at->file->path, part->data, (size_t)fetch->size,
+                            at->entry.offset + fetch->skip, error));
+    fetch->bytes = part->data;
+    return check_unmoved(source, c, at, error);
+}
+
+/* The crc32c behind a chunk that is stored as it is in memory. */
+static mrec_status check_plain(const mrec_source *source, const place *at, const uint8_t *bytes, const uint8_t *trailer,
+                               mrec_error *error) {
+    if (source->trailer == 0 || (source->spec.unverified && !at->entry.torn))
+        return MREC_OK;
+    uint32_t computed = mrec_crc32c(0, bytes, (size_t)source->chunk_bytes), stored = mrec_load_u32(trailer);
+    return computed == stored ? MREC_OK
+                              : mrec_fail(error, MREC_E_CORRUPT, at->file->path, "crc32c is %08x where %08x is stored",
+                                          (unsigned)computed, (unsigned)stored);
+}
+
+/* Chunks that are stored as they are in memory, from the file to their place: this one and those right behind it. */
+static mrec_status read_straight(mrec_source *source, const mrec_chunk *c, const place *at, mrec_fetch *fetch,
+                                 mrec_error *error) {
+    struct iovec parts[MREC_MAX_PARTS];
+    uint8_t trailers[MREC_MAX_PARTS / 2][4];
+    uint8_t *to = fetch->to;
+    const size_t size = (size_t)source->chunk_bytes;
+    uint64_t most = fetch->straight < MREC_MAX_PARTS / 2 ? fetch->straight : MREC_MAX_PARTS / 2, nbytes, n = 0;
+    most = count_run(source, c, at, most, &nbytes);
+    while (n < most) {
+        mrec_chunk next = {.shard = c->shard, .inner = c->inner + n};
+        if (n > 0 && (mrec_index_entry(at->index, next.inner).nbytes != at->entry.nbytes || is_tail(source, &next)))
+            break;
+        parts[2 * n] = (struct iovec){to + n * size, size};
+        parts[2 * n + 1] = (struct iovec){trailers[n], source->trailer};
+        n++;
+    }
+    MREC_TRY(
+        mrec_file_read_parts(source->vfs, at->file->fd, at->file->path, parts, (int)n * 2, at->entry.offset, error));
+    for (fetch->done = 0; fetch->done < n; fetch->done++) {
+        mrec_status status =
+            check_plain(source, at, to + fetch->done * size, trailers[fetch->done], fetch->done == 0 ? error : NULL);
+        if (status != MREC_OK) /* one behind the first is for the next call to look at */
+            return fetch->done == 0 ? status : MREC_OK;
+    }
     return MREC_OK;
 }
 
@@ -170,47 +301,88 @@ static mrec_status parse_strings(const mrec_source *source, const mrec_buffer *t
     return MREC_OK;
 }
 
-/* Decode worker->raw: numbers into `to`, or into a new item when `to` is NULL. */
-static mrec_status decode(mrec_source *source, mrec_worker *worker, void *to, mrec_item **item, mrec_error *error) {
-    const mrec_pipeline *pipeline = &source->spec.pipeline;
-    const mrec_buffer *raw = &worker->raw;
-    if (mrec_source_is_string(source)) {
-        uint64_t limit = raw->size < LARGE ? LARGE + raw->size * 2048 : LARGE * 2048;
-        MREC_TRY(mrec_decode_any(worker->coder, pipeline, raw->data, raw->size, (size_t)limit, &worker->text, error));
-        return parse_strings(source, &worker->text, item, error);
+static mrec_status decode_strings(mrec_source *source, const mrec_pipeline *pipeline, const uint8_t *raw, size_t n,
+                                  mrec_fetch *fetch, mrec_error *error) {
+    mrec_worker *worker = fetch->worker;
+    uint64_t limit = n < LARGE ? LARGE + n * 2048 : LARGE * 2048;
+    MREC_TRY(mrec_decode_any(worker->coder, pipeline, raw, n, (size_t)limit, &worker->text, error));
+    MREC_TRY(parse_strings(source, &worker->text, &fetch->item, error));
+    fetch->bytes = fetch->item->data;
+    return MREC_OK;
+}
+
+/* Decode a chunk: strings and what is to be kept into a new item, other numbers to where they are wanted. */
+static mrec_status decode(mrec_source *source, const place *at, const uint8_t *raw, mrec_fetch *fetch,
+                          mrec_error *error) {
+    const mrec_pipeline *pipeline = at->entry.torn ? &source->spec.pipeline : &source->pipeline;
+    mrec_worker *worker = fetch->worker;
+    size_t n = (size_t)at->entry.nbytes, size = (size_t)source->chunk_bytes;
+    if (mrec_source_is_string(source))
+        return decode_strings(source, pipeline, raw, n, fetch, error);
+    if (size > LARGE && size / MAX_RATIO > n)
+        return mrec_fail(error, MREC_E_CORRUPT, source->path, "%zu bytes can not hold a chunk of %zu", n, size);
+    if (source->plain && n == size + source->trailer && fetch->to == NULL && !fetch->keep) {
+        fetch->bytes = raw + fetch->skip;
+        return check_plain(source, at, raw, raw + size, error);
     }
-    if (source->chunk_bytes > LARGE && source->chunk_bytes / MAX_RATIO > raw->size)
-        return mrec_fail(error, MREC_E_CORRUPT, source->path, "%zu bytes can not hold a chunk of %" PRIu64, raw->size,
-                         source->chunk_bytes);
-    if (to != NULL)
-        return mrec_decode(worker->coder, pipeline, raw->data, raw->size, to, (size_t)source->chunk_bytes, error);
-    mrec_item *made = mrec_item_new((size_t)source->chunk_bytes);
-    if (made == NULL)
-        return mrec_fail_memory(error);
-    mrec_status status = mrec_decode(worker->coder, pipeline, raw->data, raw->size, made->data, made->size, error);
+    uint8_t *to = fetch->to;
+    mrec_item *made = NULL;
+    if (to == NULL && fetch->keep) {
+        made = mrec_item_new(size);
+        if (made == NULL)
+            return mrec_fail_memory(error);
+        to = made->data;
+    } else if (to == NULL) {
+        MREC_TRY(mrec_buffer_reserve(&worker->chunk, size, error));
+        to = worker->chunk.data;
+    }
+    mrec_status status = mrec_decode(worker->coder, pipeline, raw, n, to, size, error);
     if (status != MREC_OK) {
         free(made);
         return status;
     }
-    *item = made;
+    fetch->item = made;
+    fetch->bytes = to + fetch->skip;
+    fetch->done = 1;
     return MREC_OK;
 }
 
-static mrec_status fetch_once(mrec_source *source, const mrec_chunk *c, mrec_worker *worker, void *to, mrec_item **item,
-                              bool *found, mrec_error *error) {
-    *found = false;
-    MREC_TRY(shard_path(source, c, &worker->text, error));
-    mrec_file *file;
-    MREC_TRY(mrec_file_hold(source->cache, source, c->shard, (const char *)worker->text.data, &file, error));
-    mrec_status status = MREC_OK;
-    if (file != NULL) {
-        status = load(source, c, file, worker, found, error);
-        mrec_file_release(source->cache, file);
+/* ---- all of it ---------------------------------------------------------------------------------------------- */
+
+static mrec_status fetch_from(mrec_source *source, const mrec_chunk *c, place *at, mrec_fetch *fetch,
+                              mrec_error *error) {
+    const uint8_t *raw = NULL;
+    MREC_TRY(find_place(source, c, fetch->worker, at, &fetch->found, error));
+    if (!fetch->found)
+        return MREC_OK;
+    if (source->plain && !is_tail(source, c) && at->entry.nbytes == source->chunk_bytes + source->trailer) {
+        if (fetch->to != NULL && !is_open(source, c))
+            return read_straight(source, c, at, fetch, error);
+        if (fetch->part && !at->entry.torn)
+            return load_part(source, c, at, fetch, error);
     }
-    if (status == MREC_OK && *found)
-        status = decode(source, worker, to, item, error);
-    if (status == MREC_OK && !*found && source->spec.absent_is_loss)
-        return mrec_fail(error, MREC_E_CORRUPT, (const char *)worker->text.data, "it is not there");
+    MREC_TRY(load(source, c, at, fetch, &raw, error));
+    return decode(source, at, raw, fetch, error);
+}
+
+static mrec_status fetch_once(mrec_source *source, const mrec_chunk *c, mrec_fetch *fetch, mrec_error *error) {
+    mrec_buffer *path = &fetch->worker->text;
+    place at = {.file = mrec_file_find(source->cache, source, c->shard)};
+    fetch->found = false;
+    fetch->done = 0;
+    fetch->item = NULL;
+    if (at.file == NULL) {
+        MREC_TRY(shard_path(source, c, path, error));
+        MREC_TRY(mrec_file_hold(source->cache, source, c->shard, (const char *)path->data, &at.file, error));
+    }
+    mrec_status status = MREC_OK;
+    if (at.file != NULL) {
+        status = fetch_from(source, c, &at, fetch, error);
+        mrec_item_release(source->cache, at.index);
+        mrec_file_release(source->cache, at.file);
+    }
+    if (status == MREC_OK && !fetch->found && source->spec.absent_is_loss)
+        return mrec_fail(error, MREC_E_CORRUPT, source->path, "it is not there");
     return status;
 }
 
@@ -232,19 +404,16 @@ static mrec_status name_damage(const mrec_source *source, const mrec_chunk *c, c
     return inner->status;
 }
 
-mrec_status mrec_chunk_fetch(mrec_source *source, const mrec_chunk *c, void *to, mrec_item **item, bool *found,
-                             mrec_error *error) {
-    mrec_worker *worker;
-    MREC_TRY(mrec_worker_take(source->cache, &worker, error));
+mrec_status mrec_chunk_fetch(mrec_source *source, const mrec_chunk *c, mrec_fetch *fetch, mrec_error *error) {
     mrec_error inner = {0};
     mrec_status status;
     for (int attempt = 1;; attempt++) {
-        status = fetch_once(source, c, worker, to, item, found, &inner);
+        status = fetch_once(source, c, fetch, &inner);
         if (status != MREC_E_CORRUPT || attempt == ATTEMPTS)
             break;
+        fetch->worker->owner = NULL;
         mrec_source_forget(source, UINT64_MAX, c->shard);
         nanosleep(&(struct timespec){0, 100000L << attempt}, NULL);
     }
-    mrec_worker_give(source->cache, worker);
     return status == MREC_OK ? MREC_OK : name_damage(source, c, &inner, error);
 }

@@ -123,6 +123,20 @@ static bool codec_bound(const mrec_codec *codec, size_t n, size_t *bound) {
     return extra <= PTRDIFF_MAX / 4;
 }
 
+/* Every codec after number i only appends, so that its output can be made at its place. */
+static bool only_checksums_follow(const mrec_pipeline *pipeline, uint32_t i) {
+    while (++i < pipeline->n)
+        if (pipeline->codecs[i].kind != MREC_CODEC_CRC32C)
+            return false;
+    return true;
+}
+
+bool mrec_pipeline_plain(const mrec_pipeline *pipeline, size_t *checksums) {
+    *checksums = (size_t)(pipeline->n - 1) * CHECKSUM_SIZE;
+    return pipeline->codecs[0].kind == MREC_CODEC_BYTES && !swaps(&pipeline->codecs[0]) &&
+           only_checksums_follow(pipeline, 0);
+}
+
 /* ---- encoding ----------------------------------------------------------------------------------------------- */
 
 static mrec_status bound_one(const mrec_codec *codec, size_t n, size_t *bound, mrec_error *error) {
@@ -225,14 +239,6 @@ static void add_checksum(span *now, mrec_buffer *home) {
     for (int i = 0; i < CHECKSUM_SIZE; i++)
         home->data[home->size++] = (uint8_t)(crc >> 8 * i);
     now->size += CHECKSUM_SIZE;
-}
-
-/* Every codec after number i only appends, so that its output can be made at its place. */
-static bool only_checksums_follow(const mrec_pipeline *pipeline, uint32_t i) {
-    while (++i < pipeline->n)
-        if (pipeline->codecs[i].kind != MREC_CODEC_CRC32C)
-            return false;
-    return true;
 }
 
 static mrec_status check_elements(const mrec_codec *codec, size_t n, mrec_status status, mrec_error *error) {
@@ -340,10 +346,12 @@ static mrec_status decode_zstd(mrec_coder *coder, span in, mrec_buffer *to, size
     }
 }
 
-static mrec_status remove_checksum(span *now, mrec_error *error) {
+static mrec_status remove_checksum(const mrec_codec *codec, span *now, mrec_error *error) {
     if (now->size < CHECKSUM_SIZE)
         return mrec_fail(error, MREC_E_CORRUPT, NULL, "%zu bytes are too few for a checksum", now->size);
     now->size -= CHECKSUM_SIZE;
+    if (codec->unchecked)
+        return MREC_OK;
     const uint8_t *end = now->data + now->size;
     uint32_t stored = (uint32_t)end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
     uint32_t computed = mrec_crc32c(0, now->data, now->size);
@@ -406,7 +414,7 @@ static mrec_status decode(mrec_coder *coder, const mrec_pipeline *pipeline, span
     for (uint32_t i = pipeline->n - 1; i > 0; i--) {
         const mrec_codec *codec = &pipeline->codecs[i];
         if (codec->kind == MREC_CODEC_CRC32C) {
-            MREC_TRY(remove_checksum(&now, error));
+            MREC_TRY(remove_checksum(codec, &now, error));
             continue;
         }
         bool known = exact;

@@ -20,6 +20,7 @@ typedef struct mrec_codec {
     uint32_t elementsize; /* BYTES: the unit whose bytes are reversed when big (a complex number's half); SHUFFLE */
     bool big;             /* BYTES: big-endian in the file */
     bool checksum;        /* ZSTD */
+    bool unchecked;       /* CRC32C: decoding takes it off, and does not look at it */
 } mrec_codec;
 
 #define MREC_MAX_CODECS 8
@@ -56,6 +57,9 @@ mrec_status mrec_decode(mrec_coder *coder, const mrec_pipeline *pipeline, const 
  * it would be larger than `limit`. */
 mrec_status mrec_decode_any(mrec_coder *coder, const mrec_pipeline *pipeline, const void *bytes, size_t n, size_t limit,
                             mrec_buffer *out, mrec_error *error);
+
+/* True when the elements are stored as they stand in memory, with nothing after them but *checksums bytes. */
+bool mrec_pipeline_plain(const mrec_pipeline *pipeline, size_t *checksums);
 
 /* True when the last codec is a checksum over all bytes before it, so that damage cannot pass unseen. */
 bool mrec_pipeline_checked(const mrec_pipeline *pipeline);

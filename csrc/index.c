@@ -30,12 +30,16 @@ static uint64_t load_number(const mrec_index_form *form, const uint8_t *b) {
     return v;
 }
 
+static mrec_status too_short(const char *path, uint64_t size, mrec_error *error) {
+    return mrec_fail(error, MREC_E_CORRUPT, path, "the file has %llu bytes, less than its index",
+                     (unsigned long long)size);
+}
+
 mrec_status mrec_index_read(mrec_vfs *vfs, int fd, const char *path, uint64_t size, const mrec_index_form *form,
                             mrec_buffer *raw, mrec_item **out, mrec_error *error) {
     uint64_t bytes;
     if (!mrec_index_bytes(form, &bytes) || bytes > size)
-        return mrec_fail(error, MREC_E_CORRUPT, path, "the file has %llu bytes, less than its index",
-                         (unsigned long long)size);
+        return too_short(path, size, error);
     size_t n = (size_t)bytes;
     uint64_t offset = form->at_end ? size - bytes : 0;
     MREC_TRY(mrec_buffer_reserve(raw, n, error));
@@ -65,16 +69,15 @@ mrec_entry mrec_index_entry(const mrec_item *index, uint64_t chunk) {
     return (mrec_entry){p->numbers[2 * chunk], p->numbers[2 * chunk + 1], p->torn != 0};
 }
 
-mrec_status mrec_index_still(mrec_vfs *vfs, int fd, const char *path, uint64_t size, const mrec_index_form *form,
-                             uint64_t chunk, const mrec_entry *entry, bool *still, mrec_error *error) {
+mrec_status mrec_index_peek(mrec_vfs *vfs, int fd, const char *path, uint64_t size, const mrec_index_form *form,
+                            uint64_t chunk, mrec_entry *entry, mrec_error *error) {
     uint8_t raw[16];
     uint64_t bytes;
-    *still = mrec_index_bytes(form, &bytes) && bytes <= size;
-    if (!*still)
-        return MREC_OK;
+    if (!mrec_index_bytes(form, &bytes) || bytes > size)
+        return too_short(path, size, error);
     uint64_t offset = (form->at_end ? size - bytes : 0) + 16 * chunk;
     MREC_TRY(mrec_file_read(vfs, fd, path, raw, sizeof raw, offset, error));
-    *still = load_number(form, raw) == entry->offset && load_number(form, raw + 8) == entry->nbytes;
+    *entry = (mrec_entry){load_number(form, raw), load_number(form, raw + 8), false};
     return MREC_OK;
 }
 

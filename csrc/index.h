@@ -32,9 +32,10 @@ mrec_status mrec_index_read(mrec_vfs *, int fd, const char *path, uint64_t size,
 /* The entry of a chunk, as it stands. */
 mrec_entry mrec_index_entry(const mrec_item *index, uint64_t chunk);
 
-/* Whether the file still has this entry for a chunk. */
-mrec_status mrec_index_still(mrec_vfs *, int fd, const char *path, uint64_t size, const mrec_index_form *,
-                             uint64_t chunk, const mrec_entry *, bool *still, mrec_error *);
+/* The entry of a chunk as a file of `size` bytes has it now, whatever the checksum of the index; CORRUPT when the file
+ * is shorter than its index. */
+mrec_status mrec_index_peek(mrec_vfs *, int fd, const char *path, uint64_t size, const mrec_index_form *,
+                            uint64_t chunk, mrec_entry *, mrec_error *);
 
 /* Whether an entry lies inside a file of `size` bytes and outside its index. */
 bool mrec_entry_valid(const mrec_entry *, const mrec_index_form *, uint64_t size);

@@ -8,12 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A call that needs fewer decoded bytes than these keeps its chunks for the next; one that needs more would only drive
+ * out what others kept. A chunk that is stored as it is in memory is read again at little more than the cost of a copy.
+ */
+#define KEPT_PLAIN ((uint64_t)256 << 10)
+#define KEPT_SHARE 4 /* of the budget */
+
+/* Where less than this can be left out of a chunk, it is read whole: a call costs as much. */
+#ifndef MREC_LEFT_OUT
+#define MREC_LEFT_OUT 8192
+#endif
+
 /* The rows that a call wants, and where they go. */
 typedef struct request {
+    mrec_worker *worker;
     uint64_t start, stop;
     uint8_t *out;
     ptrdiff_t stride;
-    mrec_item *last; /* numbers: the chunk that was read last, which the next rows may be in too */
+    const int64_t *next; /* where the stretches begin that are wanted after these rows, `rows` each */
+    uint64_t nnext, rows;
+    uint64_t planned;     /* chunks below this number are wanted in a row */
+    bool few, single;     /* the call needs few chunks; only one */
+    const uint8_t *last;  /* numbers: the chunk that was read last, which the next rows may be in too */
+    mrec_item *last_item; /* that holds it, or NULL: the worker does */
     uint64_t last_number;
     mrec_item **held; /* strings: chunks that refs point into */
     size_t nheld, max_held;
@@ -69,12 +86,22 @@ static void set_strides(mrec_source *source) {
     const mrec_array_spec *spec = &source->spec;
     ptrdiff_t stride = (ptrdiff_t)source->unit;
     source->close_rows = true;
+    source->in_rows = spec->ndim > 0;
     for (uint32_t i = spec->ndim; i-- > 0;) {
         source->chunk_strides[spec->order[i]] = stride;
         stride *= (ptrdiff_t)spec->chunk[spec->order[i]];
         if (spec->order[i] != i || (i > 0 && spec->chunk[i] != spec->shape[i]))
             source->close_rows = false;
+        if (i > 0 && (spec->grid[i] != spec->chunk[i] || spec->chunk[i] < spec->shape[i]))
+            source->in_rows = false;
     }
+}
+
+static void set_pipeline(mrec_source *source) {
+    source->pipeline = source->spec.pipeline;
+    source->plain = mrec_pipeline_plain(&source->pipeline, &source->trailer) && source->trailer <= 4;
+    for (uint32_t i = 0; i < source->pipeline.n && source->spec.unverified; i++)
+        source->pipeline.codecs[i].unchecked = true;
 }
 
 static mrec_status copy_spec(mrec_source *source, const mrec_array_spec *spec, mrec_error *error) {
@@ -100,6 +127,7 @@ static mrec_status prepare(mrec_source *source, const mrec_array_spec *spec, mre
     source->unit = mrec_source_is_string(source) ? sizeof(mrec_ref) : mrec_dtype_size(spec->dtype);
     MREC_TRY(check_sizes(source, error));
     set_strides(source);
+    set_pipeline(source);
     source->cache = spec->cache;
     if (source->cache == NULL) {
         MREC_TRY(mrec_cache_new(source->vfs, 4, 0, &source->cache, error));
@@ -157,9 +185,9 @@ mrec_status mrec_source_refresh(mrec_source *source, uint64_t length, mrec_error
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */
 
-/* Copy the part of a chunk that is wanted; chunk NULL: fill. */
-static void scatter(const mrec_source *source, const mrec_chunk *c, const uint8_t *chunk, const uint8_t *fill,
-                    const request *want) {
+/* Copy the part of a chunk that is wanted. chunk: from its row `row` on; NULL: fill. */
+static void scatter(const mrec_source *source, const mrec_chunk *c, const uint8_t *chunk, uint64_t row,
+                    const uint8_t *fill, const request *want) {
     const mrec_array_spec *spec = &source->spec;
     mrec_axis axes[MREC_MAX_AXES];
     const uint8_t *from = chunk ? chunk : fill;
@@ -176,7 +204,7 @@ static void scatter(const mrec_source *source, const mrec_chunk *c, const uint8_
         if (last - first > spec->chunk[i])
             last = first + spec->chunk[i];
         axes[i] = (mrec_axis){last - begin, chunk ? source->chunk_strides[i] : 0, stride};
-        from += (ptrdiff_t)(begin - first) * axes[i].from;
+        from += (ptrdiff_t)(begin - first - (i == 0 ? row : 0)) * axes[i].from;
         to += (ptrdiff_t)(begin - low) * stride;
         stride *= (ptrdiff_t)spec->shape[i];
     }
@@ -199,53 +227,111 @@ static mrec_status hold(mrec_source *source, request *want, mrec_item *item, mre
     return MREC_OK;
 }
 
-/* Whether all of the chunk goes to one place of the caller's memory; then *to is that place. */
-static bool goes_straight(const mrec_source *source, const mrec_chunk *c, const request *want, void **to) {
+/* How many chunks from this one on go whole to one place of the caller's memory, one behind the other; then *to is
+ * that place. */
+static uint64_t count_straight(const mrec_source *source, const mrec_chunk *c, const request *want, void **to) {
     uint64_t rows = source->spec.ndim ? source->spec.chunk[0] : 1, first = source->spec.ndim ? c->at[0] * rows : 0;
     if (mrec_source_is_string(source) || !source->close_rows || first < want->start || want->stop - first < rows ||
-        want->stride != (ptrdiff_t)(source->row_elements * source->unit))
-        return false;
+        want->stride != (ptrdiff_t)(source->row_elements * source->unit) || (want->single && !source->plain))
+        return 0;
     *to = want->out + (ptrdiff_t)(first - want->start) * want->stride;
-    return true;
+    return source->in_rows ? (want->stop - first) / rows : 1;
 }
 
-/* A decoded chunk that is at hand, held by the caller, or NULL. */
-static mrec_item *find_chunk(mrec_source *source, const mrec_chunk *c, request *want) {
-    mrec_item *last = want->last;
-    if (last != NULL && want->last_number == c->number) {
-        want->last = NULL;
-        return last;
+/* How many chunks in a row, with this one, the call goes on to need; no more than can be read in one go. */
+static uint64_t count_ahead(const mrec_source *source, const mrec_chunk *c, request *want) {
+    if (!source->in_rows)
+        return 1;
+    if (c->number >= want->planned) {
+        uint64_t rows = source->spec.chunk[0], last = (want->stop - 1) / rows;
+        uint64_t most = c->at[0] + MREC_AHEAD / (source->chunk_bytes + 1);
+        for (uint64_t k = 0; k < want->nnext && last < most && want->next[k] >= 0; k++) {
+            uint64_t first = (uint64_t)want->next[k];
+            if (first / rows < c->at[0] || first / rows > last + 1)
+                break;
+            uint64_t end = (first + want->rows - 1) / rows;
+            last = end > last ? end : last;
+        }
+        want->planned = (last < most ? last : most) + 1;
     }
-    return mrec_cache_find(source->cache, source, MREC_ITEM_CHUNK, c->number);
+    return want->planned - c->number;
 }
 
-static void keep_last(mrec_source *source, request *want, mrec_item *item, uint64_t number) {
-    mrec_item_release(source->cache, want->last);
-    want->last = item;
-    want->last_number = number;
+/* The rows of a chunk that are wanted: *first counts from its own first. */
+static uint64_t wanted_rows(const mrec_source *source, const mrec_chunk *c, const request *want, uint64_t *first) {
+    if (source->spec.ndim == 0) {
+        *first = 0;
+        return 1;
+    }
+    uint64_t rows = source->spec.chunk[0], base = c->at[0] * rows;
+    *first = base < want->start ? want->start - base : 0;
+    uint64_t stop = want->stop - base < rows ? want->stop - base : rows;
+    return stop - *first;
 }
 
-static mrec_status read_chunk(mrec_source *source, mrec_chunk *c, request *want, mrec_error *error) {
+/* What to ask of a chunk that is not at hand. */
+static mrec_fetch plan(const mrec_source *source, const mrec_chunk *c, request *want) {
+    mrec_fetch fetch = {.worker = want->worker, .ahead = count_ahead(source, c, want)};
+    fetch.straight = count_straight(source, c, want, &fetch.to);
+    fetch.keep = want->few && mrec_source_is_string(source);
+    if (fetch.straight > 0 || mrec_source_is_string(source) || source->spec.ndim == 0)
+        return fetch;
+    uint64_t first, rows = source->spec.chunk[0], n = wanted_rows(source, c, want, &first);
+    bool again = want->nnext > 0 && want->next[0] >= 0 && (uint64_t)want->next[0] / rows == c->at[0];
+    uint64_t row_bytes = source->row_elements * source->unit;
+    if (source->spec.unverified && source->plain && source->close_rows && !again &&
+        source->chunk_bytes - n * row_bytes >= MREC_LEFT_OUT) {
+        fetch.part = true;
+        fetch.skip = first * row_bytes;
+        fetch.size = n * row_bytes;
+    } else {
+        fetch.keep = want->few && (want->single || n < rows);
+    }
+    return fetch;
+}
+
+/* A decoded chunk that is at hand; false when it is not. */
+static bool find_chunk(mrec_source *source, const mrec_chunk *c, request *want) {
+    if (want->last != NULL && want->last_number == c->number)
+        return true;
+    mrec_item_release(source->cache, want->last_item);
+    want->last_item = mrec_cache_find(source->cache, source, mrec_source_kind(source), c->number);
+    want->last = want->last_item ? want->last_item->data : NULL;
+    want->last_number = c->number;
+    return want->last != NULL;
+}
+
+/* Read a chunk, or *done of them in a row. */
+static mrec_status read_chunk(mrec_source *source, mrec_chunk *c, request *want, uint64_t *done, mrec_error *error) {
     mrec_chunk_locate(source, c);
-    mrec_item *item = find_chunk(source, c, want);
-    if (item == NULL) {
-        bool found;
-        void *to = NULL;
-        bool straight = goes_straight(source, c, want, &to);
-        MREC_TRY(mrec_chunk_fetch(source, c, to, &item, &found, error));
-        if (found && straight)
+    *done = 1;
+    uint64_t row = 0;
+    if (!find_chunk(source, c, want)) {
+        mrec_fetch fetch = plan(source, c, want);
+        MREC_TRY(mrec_chunk_fetch(source, c, &fetch, error));
+        if (fetch.found && fetch.to != NULL) {
+            *done = fetch.done;
             return MREC_OK;
-        if (found)
-            mrec_cache_add(source->cache, item, source, MREC_ITEM_CHUNK, c->number);
+        }
+        if (fetch.found && fetch.keep)
+            mrec_cache_add(source->cache, fetch.item, source, mrec_source_kind(source), c->number);
+        if (fetch.found && fetch.part) {
+            row = fetch.skip / (source->row_elements * source->unit);
+            scatter(source, c, fetch.bytes, row, NULL, want);
+            return MREC_OK;
+        }
+        want->last = fetch.found ? fetch.bytes : NULL;
+        want->last_item = fetch.found ? fetch.item : NULL;
     }
     mrec_ref text = {(const uint8_t *)source->fill_text, source->spec.fill_text_size};
     const uint8_t *fill = mrec_source_is_string(source) ? (const uint8_t *)&text : source->spec.fill;
-    scatter(source, c, item ? item->data : NULL, fill, want);
-    if (item != NULL && mrec_source_is_string(source))
-        return hold(source, want, item, error);
-    if (item != NULL)
-        keep_last(source, want, item, c->number);
-    return MREC_OK;
+    scatter(source, c, want->last, row, fill, want);
+    if (!mrec_source_is_string(source) || want->last_item == NULL)
+        return MREC_OK;
+    mrec_item *item = want->last_item;
+    want->last = NULL;
+    want->last_item = NULL;
+    return hold(source, want, item, error);
 }
 
 /* Step to the next chunk in C order within the wanted rows; false after the last. */
@@ -280,9 +366,11 @@ static mrec_status read_rows(mrec_source *source, request *want, mrec_error *err
         c.at[0] = want->start / spec->chunk[0];
         last = (want->stop - 1) / spec->chunk[0];
     }
-    do
-        MREC_TRY(read_chunk(source, &c, want, error));
-    while (next_chunk(source, &c, last));
+    uint64_t done;
+    do {
+        MREC_TRY(read_chunk(source, &c, want, &done, error));
+        c.at[0] += done - 1;
+    } while (next_chunk(source, &c, last));
     return MREC_OK;
 }
 
@@ -295,17 +383,38 @@ static uint64_t run_length(const int64_t *starts, uint64_t n, uint64_t rows, ptr
     return run;
 }
 
+/* How many chunks a call needs at most decides what becomes of them. */
+static void estimate(const mrec_source *source, const int64_t *starts, uint64_t n, request *want) {
+    uint64_t rows = source->spec.ndim ? source->spec.chunk[0] : 1, each = want->rows / rows + 2, all, bytes;
+    uint64_t first = (uint64_t)starts[0] / rows, last = ((uint64_t)starts[n - 1] + want->rows - 1) / rows;
+    if (n == 1)
+        each = last - first + 1;
+    if (!mrec_mul(n, each, &all))
+        all = UINT64_MAX;
+    if (n > 1 && starts[0] <= starts[n - 1] && last - first < all)
+        all = last - first + 1;
+    uint64_t budget = source->plain ? KEPT_PLAIN : mrec_cache_budget(source->cache) / KEPT_SHARE;
+    want->few =
+        mrec_mul(all, source->chunks_per_row, &all) && mrec_mul(all, source->chunk_bytes, &bytes) && bytes <= budget;
+    want->single = want->few && all == 1;
+}
+
 /* Under the read lock. */
-static mrec_status gather(mrec_source *source, const int64_t *starts, uint64_t n, uint64_t rows, request *want,
-                          ptrdiff_t item, mrec_error *error) {
+static mrec_status gather(mrec_source *source, const int64_t *starts, uint64_t n, request *want, ptrdiff_t item,
+                          mrec_error *error) {
     uint8_t *out = want->out;
     for (uint64_t i = 0, run; i < n; i += run) {
-        run = run_length(starts + i, n - i, rows, item, want->stride);
+        run = run_length(starts + i, n - i, want->rows, item, want->stride);
         want->start = (uint64_t)starts[i];
-        if (starts[i] < 0 || !mrec_mul(run, rows, &want->stop) || !mrec_add(want->stop, want->start, &want->stop))
-            return mrec_fail(error, MREC_E_VALUE, source->path, "%" PRIu64 " rows from %" PRId64, rows, starts[i]);
+        if (starts[i] < 0 || !mrec_mul(run, want->rows, &want->stop) || !mrec_add(want->stop, want->start, &want->stop))
+            return mrec_fail(error, MREC_E_VALUE, source->path, "%" PRIu64 " rows from %" PRId64, want->rows,
+                             starts[i]);
         MREC_TRY(check_rows(source, want->start, want->stop, error));
         want->out = out + (ptrdiff_t)i * item;
+        want->next = starts + i + run;
+        want->nnext = n - i - run;
+        if (i == 0)
+            estimate(source, starts, n, want);
         MREC_TRY(read_rows(source, want, error));
     }
     return MREC_OK;
@@ -315,13 +424,15 @@ mrec_status mrec_source_gather(mrec_source *source, const int64_t *starts, uint6
                                ptrdiff_t item, ptrdiff_t stride, mrec_error *error) {
     if (mrec_source_is_string(source))
         return mrec_fail(error, MREC_E_VALUE, source->path, "an array of strings is read by mrec_source_read_strings");
-    request want = {.out = out, .stride = stride};
+    request want = {.out = out, .stride = stride, .rows = rows};
+    MREC_TRY(mrec_worker_take(source->cache, &want.worker, error));
     pthread_rwlock_rdlock(&source->lock);
     if (stride == 0)
         want.stride = (ptrdiff_t)(source->row_elements * source->unit);
-    mrec_status status = gather(source, starts, n, rows, &want, item, error);
+    mrec_status status = gather(source, starts, n, &want, item, error);
     pthread_rwlock_unlock(&source->lock);
-    mrec_item_release(source->cache, want.last);
+    mrec_item_release(source->cache, want.last_item);
+    mrec_worker_give(source->cache, want.worker);
     return status;
 }
 
@@ -346,7 +457,9 @@ static mrec_status add_strings(const mrec_ref *refs, size_t n, mrec_buffer *text
 /* Under the read lock, the range checked: refs to all strings, then the strings. */
 static mrec_status gather_strings(mrec_source *source, request *want, mrec_buffer *text, mrec_buffer *ends,
                                   mrec_error *error) {
+    int64_t first = (int64_t)want->start;
     size_t n = (size_t)((want->stop - want->start) * source->row_elements);
+    estimate(source, &first, 1, want);
     want->stride = (ptrdiff_t)(source->row_elements * sizeof(mrec_ref));
     want->out = malloc(n * sizeof(mrec_ref) + 1);
     if (want->out == NULL)
@@ -365,11 +478,14 @@ mrec_status mrec_source_read_strings(mrec_source *source, uint64_t start, uint64
                                      mrec_buffer *ends, mrec_error *error) {
     if (!mrec_source_is_string(source))
         return mrec_fail(error, MREC_E_VALUE, source->path, "not an array of strings");
-    request want = {.start = start, .stop = stop};
+    request want = {.start = start, .stop = stop, .rows = stop - start};
+    MREC_TRY(mrec_worker_take(source->cache, &want.worker, error));
     pthread_rwlock_rdlock(&source->lock);
     mrec_status status = check_rows(source, start, stop, error);
     if (status == MREC_OK)
         status = gather_strings(source, &want, text, ends, error);
     pthread_rwlock_unlock(&source->lock);
+    mrec_item_release(source->cache, want.last_item);
+    mrec_worker_give(source->cache, want.worker);
     return status;
 }

@@ -29,6 +29,7 @@ typedef struct mrec_array_spec {
     const char *fill_text;         /* strings, NULL: "" */
     size_t fill_text_size;
     bool absent_is_loss; /* a chunk that is not there is CORRUPT, not fill */
+    bool unverified;     /* the crc32c of chunks is not looked at, but where an index fails its own */
     /* The last chunk as the durable file has it (storage.md, Commit); tail_nbytes 0: by the index alone. */
     uint64_t tail_shard, tail_chunk, tail_offset, tail_nbytes;
     uint32_t tail_crc32c; /* the chunk's last four bytes when its pipeline ends in crc32c, otherwise of all its bytes */
@@ -48,7 +49,8 @@ void mrec_source_free(mrec_source *);
 mrec_status mrec_source_refresh(mrec_source *, uint64_t length, mrec_error *);
 
 /* Elements of rows [start, stop) of the first axis, all of the other axes, C order, to out: row r at
- * out + (r - start) * stride bytes (stride 0: close together). ndim 0: start 0, stop 1. Every checksum is verified.
+ * out + (r - start) * stride bytes (stride 0: close together). ndim 0: start 0, stop 1. Every checksum is verified,
+ * unless the spec says otherwise: damage may then come out as values, and nothing worse.
  * Damage names array, shard and chunk; a torn index (its own checksum fails, twice) serves the entries whose chunk
  * verifies. VALUE when the range is outside the shape. */
 mrec_status mrec_source_read(mrec_source *, uint64_t start, uint64_t stop, void *out, ptrdiff_t stride, mrec_error *);

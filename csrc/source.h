@@ -15,10 +15,14 @@ struct mrec_source {
     mrec_array_spec spec;
     char *path, *fill_text;
     mrec_index_form form;
+    mrec_pipeline pipeline;                 /* as chunks are decoded: unverified, their checksums are not looked at */
+    bool plain;                             /* a chunk is stored as it is in memory, before `trailer` bytes */
+    size_t trailer;                         /* 0, or the 4 bytes of a checksum */
     size_t unit;                            /* bytes of an element as it is copied: a string is an mrec_ref */
     uint64_t row_elements;                  /* of all axes after the first */
     uint64_t chunk_bytes;                   /* decoded */
     uint64_t chunks_per_row;                /* chunks that cover the axes after the first */
+    bool in_rows;                           /* chunks follow one another as their rows do, also in a shard */
     bool close_rows;                        /* the rows of a decoded chunk are rows of the array, close together */
     ptrdiff_t chunk_strides[MREC_MAX_AXES]; /* of the array's axes in a decoded chunk */
     pthread_rwlock_t lock;                  /* the length, which a refresh changes */
@@ -42,6 +46,10 @@ static inline bool mrec_source_is_string(const mrec_source *source) {
     return source->spec.dtype == MREC_STRING;
 }
 
+static inline mrec_item_kind mrec_source_kind(const mrec_source *source) {
+    return source->plain ? MREC_ITEM_PLAIN : MREC_ITEM_CHUNK;
+}
+
 static inline uint64_t mrec_ceil_div(uint64_t a, uint64_t b) {
     return a / b + (a % b != 0);
 }
@@ -52,9 +60,26 @@ void mrec_source_forget(mrec_source *source, uint64_t chunk, uint64_t shard);
 /* Fill the numbers of a chunk from its coordinates. */
 void mrec_chunk_locate(const mrec_source *source, mrec_chunk *c);
 
-/* The chunk, decoded into `to` or a new item that the caller holds (strings: refs, always an item); *found = false
- * when it reads as fill. */
-mrec_status mrec_chunk_fetch(mrec_source *source, const mrec_chunk *c, void *to, mrec_item **item, bool *found,
-                             mrec_error *error);
+/* Bytes of neighbouring chunks that are read in one call. */
+#define MREC_AHEAD ((size_t)256 << 10)
+
+/* What is asked of a chunk, and what came of it. */
+typedef struct mrec_fetch {
+    mrec_worker *worker;
+    uint64_t ahead;    /* chunks in a row that will be asked for, this one included */
+    void *to;          /* where the whole of it goes; NULL: it is only looked at */
+    uint64_t straight; /* chunks in a row that go to `to`, one behind the other, this one included */
+    bool keep;         /* as an item */
+    bool part;         /* of an unverified plain array: only the bytes [skip, skip + size) are wanted */
+    uint64_t skip, size;
+    bool found;           /* false: it reads as fill */
+    uint64_t done;        /* chunks that went to `to` */
+    const uint8_t *bytes; /* without `to`: decoded, from `skip` on; good until the worker's next chunk or, with an item,
+                             as long as that is held */
+    mrec_item *item;      /* held by the caller; of strings always: refs */
+} mrec_fetch;
+
+/* CORRUPT names array, shard and chunk. */
+mrec_status mrec_chunk_fetch(mrec_source *source, const mrec_chunk *c, mrec_fetch *fetch, mrec_error *error);
 
 #endif

@@ -5,10 +5,11 @@
 
 /* memcpy of a constant size is one load and one store. */
 #define COPY_RUN(size)                                                                                                 \
-    for (uint64_t i = 0; i < axis->n; i++, from += axis->from, to += axis->to)                                         \
+    for (uint64_t i = 0; i < axis.n; i++, from += axis.from, to += axis.to)                                            \
     memcpy(to, from, size)
 
-static void copy_run(const uint8_t *from, uint8_t *to, const mrec_axis *axis, size_t unit) {
+/* The axis by value: what is written through `to` could be an axis that is pointed to. */
+static void copy_run(const uint8_t *from, uint8_t *to, mrec_axis axis, size_t unit) {
     switch (unit) {
     case 1:
         COPY_RUN(1);
@@ -37,7 +38,7 @@ static void copy_axes(const uint8_t *from, uint8_t *to, const mrec_axis *axes, u
     if (naxes == 0) {
         memcpy(to, from, unit);
     } else if (naxes == 1) {
-        copy_run(from, to, axes, unit);
+        copy_run(from, to, *axes, unit);
     } else {
         for (uint64_t i = 0; i < axes->n; i++, from += axes->from, to += axes->to)
             copy_axes(from, to, axes + 1, naxes - 1, unit);

@@ -76,6 +76,23 @@ mrec_status mrec_file_read(mrec_vfs *vfs, int fd, const char *path, void *bytes,
     return MREC_OK;
 }
 
+mrec_status mrec_file_read_parts(mrec_vfs *vfs, int fd, const char *path, const struct iovec *parts, int n,
+                                 uint64_t offset, mrec_error *error) {
+    ssize_t got = -EINTR;
+    while (vfs->preadv != NULL && got == -EINTR)
+        got = vfs->preadv(vfs, fd, parts, n, offset);
+    size_t done = got > 0 ? (size_t)got : 0; /* one by one, what it left or failed at */
+    for (int i = 0; i < n; i++) {
+        size_t skip = done < parts[i].iov_len ? done : parts[i].iov_len;
+        if (skip < parts[i].iov_len)
+            MREC_TRY(mrec_file_read(vfs, fd, path, (uint8_t *)parts[i].iov_base + skip, parts[i].iov_len - skip,
+                                    offset + skip, error));
+        done -= skip;
+        offset += parts[i].iov_len;
+    }
+    return MREC_OK;
+}
+
 mrec_status mrec_file_write(mrec_vfs *vfs, int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
                             mrec_error *error) {
     const uint8_t *at = bytes;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 typedef struct mrec_vfs mrec_vfs;
 
@@ -20,6 +21,8 @@ struct mrec_vfs {
     int (*open)(mrec_vfs *, const char *path, int flags); /* O_CLOEXEC is added; new files get mode 0666 */
     int (*close)(mrec_vfs *, int fd);
     ssize_t (*pread)(mrec_vfs *, int fd, void *bytes, size_t n, uint64_t offset);
+    /* One run of bytes into several places. NULL where the system has no such call. */
+    ssize_t (*preadv)(mrec_vfs *, int fd, const struct iovec *, int n, uint64_t offset);
     ssize_t (*pwrite)(mrec_vfs *, int fd, const void *bytes, size_t n, uint64_t offset);
     int64_t (*size)(mrec_vfs *, int fd);
     int (*names)(mrec_vfs *, const char *path, int fd); /* 1: the path names what fd has open; 0: something else */
@@ -53,6 +56,12 @@ mrec_status mrec_file_close(mrec_vfs *, int fd, const char *path, mrec_error *);
 
 /* Exactly n bytes. A file that ends before, or whose storage found its own checksum wrong (EBADMSG): CORRUPT. */
 mrec_status mrec_file_read(mrec_vfs *, int fd, const char *path, void *bytes, size_t n, uint64_t offset, mrec_error *);
+
+/* The same into several places, at most MREC_MAX_PARTS. */
+#define MREC_MAX_PARTS 64
+mrec_status mrec_file_read_parts(mrec_vfs *, int fd, const char *path, const struct iovec *, int n, uint64_t offset,
+                                 mrec_error *);
+
 mrec_status mrec_file_write(mrec_vfs *, int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
                             mrec_error *);
 mrec_status mrec_file_size(mrec_vfs *, int fd, const char *path, uint64_t *size, mrec_error *);

@@ -32,6 +32,14 @@ static ssize_t px_pread(mrec_vfs *vfs, int fd, void *bytes, size_t n, uint64_t o
     return got < 0 ? -errno : got;
 }
 
+#if defined(__linux__)
+static ssize_t px_preadv(mrec_vfs *vfs, int fd, const struct iovec *parts, int n, uint64_t offset) {
+    (void)vfs;
+    ssize_t got = preadv(fd, parts, n, (off_t)offset);
+    return got < 0 ? -errno : got;
+}
+#endif
+
 static ssize_t px_pwrite(mrec_vfs *vfs, int fd, const void *bytes, size_t n, uint64_t offset) {
     (void)vfs;
     ssize_t put = pwrite(fd, bytes, n, (off_t)offset);
@@ -140,6 +148,9 @@ mrec_vfs *mrec_vfs_posix(void) {
         .open = px_open,
         .close = px_close,
         .pread = px_pread,
+#if defined(__linux__)
+        .preadv = px_preadv,
+#endif
         .pwrite = px_pwrite,
         .size = px_size,
         .names = px_names,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from mrec.cli import cat, convert, export, head, info, ls, pack, plot, repair, unpack, verify, watch
-from mrec.cli.choice import one_line
+from mrec.cli.choice import WrongCall, one_line
 from mrec.cli.help import Commands, Help
 from mrec.errors import MrecError
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has seen enough
     except (MrecError, OSError) as e:
         print(f"mrec: error: {one_line(e)}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(e, WrongCall) else 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return code or 0

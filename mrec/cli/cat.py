@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from mrec.record.output import new_record
 from mrec.zarr.store import open_store
 
 _DESCRIPTION = "Join the frames of records that declare the same, in the order given, into a new one."
-_EPILOG = """Steps have to increase from each record to the next. What is beside the trajectory comes from the first
-record; the others have the same system/ or none."""
+_EPILOG = """Steps have to increase from each record to the next, unless --overlap says whose frames count where the
+steps of two records overlap, from the later first to the earlier last one; all other frames are kept, in the order of
+their steps. What is beside the trajectory comes from the first record; the others have the same system/ or none."""
 
 
 def add_parser(commands: Any) -> None:
@@ -48,24 +50,25 @@ def run(arguments: argparse.Namespace) -> None:
         made = stack.enter_context(new_record(arguments.output, arguments.overwrite))
         trajectories = [record.trajectory for record in records]
         notes = _check_alike(arguments.inputs, records)
-        spans = cut_steps(arguments.inputs, [t.steps for t in trajectories], arguments.overlap)
+        parts = merge_steps(arguments.inputs, [t.steps for t in trajectories], arguments.overlap)
         for trajectory in trajectories:
             largest_rows(trajectory)
         schema = trajectories[0].schema
         for name, block in schema.blocks.items():
             block.rows = max(t.schema.blocks[name].rows for t in trajectories)
-        views = [t[span.start : span.stop] for t, span in zip(trajectories, spans, strict=True)]
+        views = [trajectories[i][frames.start : frames.stop] for i, frames in parts]
         taken = sum(map(len, views))
         compression, per_chunk = stored(records[0])
         plan = Plan(schema, compression=compression, frames_per_chunk=per_chunk)
         write(made, plan, progress(_frames(views), taken, "frames"))
         carry(open_store(records[0].path), made, schema, schema)
-    for path, trajectory, view in zip(arguments.inputs, trajectories, views, strict=True):
-        if len(view) < len(trajectory):
-            notes.append(f"{path}: {len(trajectory) - len(view)} frames overlap and were left out")
+    for i, (path, trajectory) in enumerate(zip(arguments.inputs, trajectories, strict=True)):
+        left = len(trajectory) - sum(len(frames) for number, frames in parts if number == i)
+        if left:
+            notes.append(f"{path}: {left} frames overlap and were left out")
     for text in notes:
         note(text)
-    print(f"{arguments.output}: {taken} frames of {len(views)} records, {human(disk_usage(arguments.output)[0])}")
+    print(f"{arguments.output}: {taken} frames of {len(records)} records, {human(disk_usage(arguments.output)[0])}")
 
 
 def _frames(views: Sequence[Any]) -> Iterator[Frame]:
@@ -104,22 +107,32 @@ def _difference(first: Any, other: Any) -> str:
     return "their order"
 
 
-def cut_steps(paths: Sequence[str], steps: Sequence[np.ndarray], overlap: str | None) -> list[range]:
-    """The frames that are taken of each record, so that steps increase. MrecError for an overlap, without `overlap`."""
-    spans = [range(len(s)) for s in steps]
-    if overlap == "last":
-        ends = [min((int(later[0]) for later in steps[i + 1 :] if len(later)), default=None) for i in range(len(steps))]
-        return [range(len(s) if e is None else int(np.searchsorted(s, e))) for s, e in zip(steps, ends, strict=True)]
+def merge_steps(paths: Sequence[str], steps: Sequence[np.ndarray], overlap: str | None) -> list[tuple[int, range]]:
+    """Which frames of which record follow one another, so that steps increase: (number of the record, frames).
+
+    Records overlap at the steps from the first to the last of each: there only one of them counts, the one that
+    `overlap` says. MrecError for an overlap without it.
+    """
     last: int | None = None
+    for path, own in zip(paths, steps, strict=True):
+        if overlap is None and last is not None and len(own) and own[0] <= last:
+            keep = int(np.searchsorted(own, last, side="right"))
+            raise MrecError(
+                f"{path} begins at step {own[0]}, and a record before it ends at {last}: pass --overlap last "
+                f"(the later record counts) or --overlap first, or cut {keep} frames off it (mrec convert --start)"
+            )
+        last = int(own[-1]) if len(own) else last
+    kept = []
     for i, own in enumerate(steps):
-        if last is not None and len(own) and own[0] <= last:
-            if overlap is None:
-                keep = int(np.searchsorted(own, last, side="right"))
-                raise MrecError(
-                    f"{paths[i]} begins at step {own[0]}, and a record before it ends at {last}: pass --overlap last "
-                    f"(the later record counts) or --overlap first, or cut {keep} frames off it (mrec convert --start)"
-                )
-            spans[i] = range(int(np.searchsorted(own, last, side="right")), len(own))
-        if len(own):
-            last = int(own[-1]) if last is None else max(last, int(own[-1]))
-    return spans
+        free = np.ones(len(own), np.bool_)
+        for other in steps[i + 1 :] if overlap == "last" else steps[:i]:
+            if len(other):
+                free &= (own < other[0]) | (own > other[-1])
+        kept.append(np.flatnonzero(free))
+    which = np.repeat(np.arange(len(steps)), [len(frames) for frames in kept])
+    frames = np.concatenate(kept)
+    order = np.argsort(np.concatenate([own[k] for own, k in zip(steps, kept, strict=True)]), kind="stable")
+    which, frames = which[order], frames[order]
+    ends = np.flatnonzero((np.diff(which) != 0) | (np.diff(frames) != 1)) + 1
+    bounds = [0, *ends.tolist(), len(frames)]
+    return [(int(which[a]), range(int(frames[a]), int(frames[b - 1]) + 1)) for a, b in pairwise(bounds) if a < b]

@@ -6,9 +6,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
 
 from mrec.errors import MrecError
+
+T = TypeVar("T")
+
+
+class WrongCall(MrecError):
+    """The words of a call do not fit one another, whatever the files hold. The exit code is 2."""
 
 
 def add_frames(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +36,22 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("it is at least 1")
     return number
+
+
+def checked(check: Callable[..., T], *arguments: Any) -> T:
+    """What a check of words returns; what it refuses is a wrong call."""
+    try:
+        return check(*arguments)
+    except MrecError as e:
+        raise WrongCall(str(e)) from None
+
+
+def check_ending(path: str, endings: Collection[str], otherwise: str) -> str:
+    """The ending of a file name, in lower case. WrongCall when it is none of these; otherwise: what to say then."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in endings:
+        raise WrongCall(f"{path}: {otherwise}")
+    return ending
 
 
 def names(text: str) -> list[str]:

@@ -7,8 +7,8 @@ import argparse
 from importlib import import_module
 from typing import Any
 
-from mrec.cli.choice import add_frames, add_overwrite, is_record, names, positive
-from mrec.errors import InvalidValue, MrecError
+from mrec.cli.choice import WrongCall, add_frames, add_overwrite, checked, is_record, names, positive
+from mrec.trajectory.options import compression_option
 
 _DESCRIPTION = """Convert a trajectory that MDAnalysis reads into a record; a record into XTC, TRR, DCD, NCDF, H5MD, XYZ
 or PDB; or a record into a smaller one."""
@@ -64,11 +64,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Convert in the direction that the names say."""
     into, out_of = is_record(arguments.output), is_record(arguments.input)
     if not into and not out_of:
-        raise MrecError(f"neither {arguments.input} nor {arguments.output} ends in .mrec; one of them is a record")
+        raise WrongCall(f"neither {arguments.input} nor {arguments.output} ends in .mrec; one of them is a record")
     if out_of:
         _refuse(arguments, _ONLY_INTO, "into a record")
     if not (into and out_of):
         _refuse(arguments, _ONLY_REWRITE, "from record to record")
+    checked(compression_option, arguments.compression)
+    if arguments.precision is not None and not arguments.precision > 0:
+        raise WrongCall(f"--precision is {arguments.precision:g}; it is above 0")
     module = "rewrite" if into and out_of else "read_in" if into else "write_out"
     import_module(f"mrec.cli.{module}").run(arguments)
 
@@ -76,4 +79,4 @@ def run(arguments: argparse.Namespace) -> None:
 def _refuse(arguments: argparse.Namespace, options: dict[str, str], where: str) -> None:
     for name, option in options.items():
         if getattr(arguments, name):
-            raise InvalidValue(f"{option} is for converting {where}")
+            raise WrongCall(f"{option} is for converting {where}")

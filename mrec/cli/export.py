@@ -7,10 +7,9 @@ import argparse
 import os
 from typing import Any
 
-from mrec.cli.choice import add_frames, add_overwrite, chosen, frames, note
+from mrec.cli.choice import add_frames, add_overwrite, check_ending, chosen, frames, note
 from mrec.cli.progress import progress
 from mrec.cli.sizes import human
-from mrec.errors import MrecError
 from mrec.record.output import new_file
 
 _DESCRIPTION = "Write frames as text: extended XYZ (.extxyz) or PDB (.pdb)."
@@ -38,10 +37,9 @@ def run(arguments: argparse.Namespace) -> None:
     from mrec.interop.atoms import AtomSource
     from mrec.interop.text import write_extxyz, write_pdb
 
-    ending = os.path.splitext(arguments.output)[1]
     writers = {".extxyz": write_extxyz, ".pdb": write_pdb}
-    if ending not in writers:
-        raise MrecError(f"{arguments.output}: export writes .extxyz and .pdb; `mrec convert` writes other formats")
+    instead = "export writes .extxyz and .pdb; `mrec convert` writes other formats"
+    ending = check_ending(arguments.output, writers, instead)
     with mrec.open(arguments.path) as record, new_file(arguments.output, arguments.overwrite) as made:
         source = AtomSource(record, chosen(arguments.path, record.trajectory, frames(arguments)))
         if arguments.select is not None:

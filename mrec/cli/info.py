@@ -94,7 +94,8 @@ def _cell(box: Box) -> dict[str, Any] | None:
 
 
 def _lines(path: str, found: dict[str, Any]) -> Iterator[str]:
-    yield f"{path}: {human(found['bytes'])} in {found['files']} files"
+    files = found["files"]
+    yield f"{path}: {human(found['bytes'])} in {files} file{'s' if files != 1 else ''}"
     if "trajectory" in found:
         yield from _trajectory_lines(found["trajectory"])
     for name in ("frame", "system"):

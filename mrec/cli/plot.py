@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mrec.cli.choice import add_frames, add_overwrite, chosen, frames
+from mrec.cli.choice import add_frames, add_overwrite, check_ending, chosen, frames
 from mrec.errors import MrecError, SchemaError
 from mrec.record.output import new_file
 
@@ -43,8 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     name = os.path.basename(os.path.abspath(arguments.path)).removesuffix(".zip").removesuffix(".mrec")
     output = arguments.output or f"{name}.png"
-    if not output.endswith(".png"):
-        raise MrecError(f"{output}: a picture is a .png")
+    check_ending(output, {".png"}, "a picture is a .png")
     with mrec.open(arguments.path) as record, new_file(output, arguments.overwrite) as made:
         view = chosen(arguments.path, record.trajectory, frames(arguments))
         figure = draw(*axis(view, record.units), [series(view, name) for name in arguments.names], title=name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mrec.cli.choice import chosen, frames
+from mrec.cli.choice import WrongCall, chosen, frames
 from mrec.cli.cut import BY_CONVENTION, cut_system
 from mrec.cli.progress import progress
 from mrec.cli.sizes import disk_usage, human
@@ -175,10 +175,10 @@ def _rows(arguments: argparse.Namespace, record: Any, view: Any) -> dict[str, An
     for text in arguments.rows:
         match = _ROWS.fullmatch(text)
         if match is None:
-            raise InvalidValue(f"--rows is {text!r}; write BLOCK=START:STOP or BLOCK=START:STOP:STRIDE")
+            raise WrongCall(f"--rows is {text!r}; write BLOCK=START:STOP or BLOCK=START:STOP:STRIDE")
         numbers = [int(number) if number else None for number in match.groups()[1:]]
         if numbers[2] == 0:
-            raise InvalidValue(f"--rows is {text!r}; its stride is at least 1")
+            raise WrongCall(f"--rows is {text!r}; its stride is at least 1")
         if match[1] not in view.schema.blocks:
             raise UnknownName(f"--rows: there is no block {match[1]!r}; there are: {', '.join(view.schema.blocks)}")
         rows[match[1]] = slice(*numbers)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import sys
@@ -11,6 +12,7 @@ import time
 from collections import deque
 from typing import Any
 
+from mrec.cli.choice import WrongCall
 from mrec.cli.head import text
 from mrec.cli.sizes import disk_usage, human
 from mrec.errors import MrecError
@@ -25,7 +27,7 @@ def add_parser(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "watch", help="follow a record that is being written",
-        description="Follow a record until its writer closes it: frames, rate, size, and the last values.",
+        description="Follow a record until its writer closes it, or is gone: frames, rate, size, and the last values.",
         epilog="On a terminal one line is kept up to date, otherwise each change is a line. Ctrl-C ends it.",
     )  # fmt: skip
     parser.add_argument("path", metavar="PATH", help="a record")
@@ -36,7 +38,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Follow until the end."""
     if not arguments.interval > 0:
-        raise MrecError(f"--interval is {arguments.interval:g}; it is above 0")
+        raise WrongCall(f"--interval is {arguments.interval:g}; it is above 0")
     import mrec
 
     with mrec.open(arguments.path) as record:
@@ -55,10 +57,9 @@ def follow(record: Any, interval: float, screen: Screen) -> str:
     """Show each change until the record is closed; how it ended. MrecError when its writer died."""
     trajectory, rate = record.trajectory, Rate()
     shown: tuple[int, int] | None = None
-    held = False
     while True:
         closed = not os.path.exists(os.path.join(record.path, DURABLE))
-        holder = None if closed else lock_holder(record.path)
+        lives = closed or is_written(record.path)
         frames = trajectory.refresh()  # after the looks above: what was published before them is counted
         size = disk_usage(record.path)[0]
         rate.add(frames, time.monotonic())
@@ -67,11 +68,24 @@ def follow(record: Any, interval: float, screen: Screen) -> str:
             shown = frames, size
         if closed:
             return f"closed with {frames} frames"
-        if held and holder is None and os.path.exists(os.path.join(record.path, DURABLE)):
+        if not lives and os.path.exists(os.path.join(record.path, DURABLE)):
             screen.end()
             raise MrecError(f"{record.path}: its writer ended without closing it; {frames} frames stand")
-        held = holder is not None
         time.sleep(interval)
+
+
+def is_written(path: str) -> bool:
+    """Whether a writer has the record, as far as its lock can tell: where locks are not known, it is believed."""
+    if lock_holder(path) is not None:
+        return True
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # held, by a process that is not shown to us; or there are no locks here
+        return True
+    finally:
+        os.close(directory)
+    return False
 
 
 class Rate:

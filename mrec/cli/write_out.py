@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from mrec.cli.choice import chosen, frames, note
+from mrec.cli.choice import checked, chosen, frames, note
 from mrec.cli.progress import progress
 from mrec.cli.sizes import human
 from mrec.interop import mdanalysis_out
@@ -18,7 +18,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Convert, then say what was made, and what was lost."""
     import mrec
 
-    mdanalysis_out.format_of(arguments.output)
+    form = checked(mdanalysis_out.format_of, arguments.output)
+    checked(mdanalysis_out.decimals, form, arguments.precision)
     with mrec.open(arguments.input) as record, new_file(arguments.output, arguments.overwrite) as made:
         source = AtomSource(record, chosen(arguments.input, record.trajectory, frames(arguments)))
         if arguments.select is not None:

@@ -51,6 +51,7 @@ cdef extern from "codec.h" nogil:
         uint32_t elementsize
         bint big
         bint checksum
+        bint unchecked
 
     enum:
         MREC_MAX_CODECS
@@ -209,7 +210,7 @@ cdef int _fill_codec(mrec_codec *codec, str name, options) except -1:
     codec.kind = kind
     codec.level = 0
     codec.elementsize = 1
-    codec.big = codec.checksum = False
+    codec.big = codec.checksum = codec.unchecked = False
     if name == "gzip":
         codec.level = _option(name, options, "level", 1, int, 0, 9)
     elif name == "zstd":

@@ -34,6 +34,7 @@ cdef extern from "reader.h" nogil:
         const char *fill_text
         size_t fill_text_size
         bint absent_is_loss
+        bint unverified
         uint64_t tail_shard, tail_chunk, tail_offset, tail_nbytes
         uint32_t tail_crc32c
         mrec_cache *cache
@@ -91,7 +92,8 @@ cdef class Source:
 
     `spec` holds what `mrec_array_spec` (csrc/reader.h) does, by the same names: path, code, shape, grid, chunk, order,
     sharded, index_at_end, index_checked, index_big, separator, v2_keys, pipeline (pairs, see fill_pipeline), fill (bytes
-    of an element, or of a string's text), absent_is_loss, tail (None, or shard, chunk, offset, nbytes, crc32c). `dtype` is the numpy type. Thread-safe; opens itself anew after a fork.
+    of an element, or of a string's text), absent_is_loss, tail (None, or shard, chunk, offset, nbytes, crc32c), verify.
+    `dtype` is the numpy type. Thread-safe; opens itself anew after a fork.
     """
 
     cdef mrec_source *source
@@ -154,6 +156,7 @@ cdef class Source:
         else:
             raise _InvalidValue(f"a fill of {len(fill)} bytes for {self.dtype}")
         c.absent_is_loss = self.spec["absent_is_loss"]
+        c.unverified = not self.spec["verify"]
         tail = self.spec["tail"] or (0, 0, 0, 0, 0)
         c.tail_shard, c.tail_chunk, c.tail_offset, c.tail_nbytes, c.tail_crc32c = tail
         c.cache = self.cache.cache

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import warnings
@@ -172,17 +173,19 @@ def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: flo
     lib = library(f"writing {os.path.basename(path)}")
     taken = 0
     writer: Any = None
+    output = _Output(path, "w+") if form.name == "H5MD" else None
     made: Any = None
     first: Atoms | None = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        options = {**form.options(source), **_decimals(form, precision)}
+        options = {**form.options(source), **decimals(form, precision)}
         try:
             for atoms in same_number(source, frames, f"a {form.name} file"):
                 if first is None:
                     made, first = _universe_of(form, source, atoms), atoms
                     writer = _written(form, None, lib.Writer, path, n_atoms=len(atoms.positions), format=form.name,
                                       **options)  # fmt: skip
+                    writer.filename = output or path
                 _check(form, source, atoms, first)
                 _fill(made.trajectory.ts, atoms, source)
                 if form.name == "XTC":
@@ -195,10 +198,41 @@ def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: flo
                     _written(form, None, writer.close)
                 finally:
                     writer.close = lambda: None  # its __del__ would fail once more, with a traceback
+            if output is not None:
+                if writer is not None and writer.h5md_file is not None:
+                    _written(form, None, writer.h5md_file.close)  # the writer leaves that to the end of its life
+                output.close()
+        if output is not None and output.failed is not None:
+            raise OSError(output.failed.errno, output.failed.strerror, path)
         if form.name == "DCD":
             _check_whole(form, lib, path, taken)
     _note_losses(form, source)
     return taken
+
+
+class _Output(io.FileIO):
+    """A file that takes all that it is given. What the disk did not take is in `failed`: HDF5 can not let go of a file
+    that fails it, and ends the process with it."""
+
+    failed: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all of it, or note why not."""
+        left = memoryview(data).cast("B")
+        try:
+            while left and self.failed is None:
+                left = left[super().write(left) :]
+        except OSError as e:
+            self.failed = e
+        return len(data)
+
+    def truncate(self, size: int | None = None) -> int:
+        """The same for the length."""
+        try:
+            return self.tell() if self.failed else super().truncate(size)
+        except OSError as e:
+            self.failed = e
+            return 0
 
 
 def _universe_of(form: Format, source: AtomSource, atoms: Atoms) -> Any:
@@ -220,8 +254,8 @@ def _check_whole(form: Format, lib: Any, path: str, taken: int) -> None:
         raise MrecError(f"of {taken} frames the {form.name} file got {found}: the disk is full, or failed")
 
 
-def _decimals(form: Format, precision: float | None) -> dict[str, int]:
-    """XTC has a number of decimals, of nm."""
+def decimals(form: Format, precision: float | None) -> dict[str, int]:
+    """The option of a writer for a precision: XTC has a number of decimals, of nm. MrecError."""
     if precision is None:
         return {}
     if form.name != "XTC":

@@ -27,8 +27,7 @@ def new_record(output: str, overwrite: bool) -> Iterator[str]:
         raise MrecError(f"{output} would lie within a record, or within a group of one")
     if os.path.lexists(output) and not os.path.isfile(os.path.join(output, "zarr.json")):
         raise NotARecord(f"{output} is there and is no record; --overwrite replaces records only")
-    with _private(output) as private:
-        made = os.path.join(private, os.path.basename(output))
+    with _private(output) as private, _told_of(output, private) as made:
         yield made
         _check_place(output, overwrite)  # a rename would replace what appeared meanwhile
         _place_record(made, output, private)
@@ -42,8 +41,7 @@ def new_file(output: str, overwrite: bool) -> Iterator[str]:
     _check_place(output, overwrite)
     if os.path.isdir(output):
         raise MrecError(f"{output} is a directory; --overwrite replaces files only")
-    with _private(output) as private:
-        made = os.path.join(private, os.path.basename(output))
+    with _private(output) as private, _told_of(output, private) as made:
         yield made
         sync_file(made)
         os.replace(made, output)
@@ -59,6 +57,21 @@ def _check_place(output: str, overwrite: bool) -> None:
 
 def _private(output: str) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(dir=os.path.dirname(output) or ".", prefix=".mrec-")
+
+
+@contextmanager
+def _told_of(output: str, private: str) -> Iterator[str]:
+    """The private place of an output; an error that is about it is told of the output."""
+    made = os.path.join(private, os.path.basename(output))
+    try:
+        yield made
+    except MrecError as e:
+        if made not in str(e):
+            raise
+        raise type(e)(str(e).replace(made, output)) from e
+    except OSError as e:
+        e.filename = e.filename.replace(made, output) if isinstance(e.filename, str) else e.filename or output
+        raise
 
 
 def _place_record(made: str, output: str, private: str) -> None:

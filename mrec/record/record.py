@@ -20,18 +20,24 @@ from mrec.errors import (
 )
 from mrec.frame import Frame
 from mrec.record import sections
+from mrec.trajectory.options import size_option
 from mrec.trajectory.reader import Trajectory
 from mrec.zarr.group import Group
 from mrec.zarr.metadata import parse_group
-from mrec.zarr.store import Store, open_store
+from mrec.zarr.store import Reading, Store, open_store
 
 #: A record holds at least one of these.
 KINDS = ("frame", "system", "trajectory", "forcefield", "status")
 VERSIONS = (1, 2)
 
 
-def open(path: str | os.PathLike[str]) -> Record:
+def open(path: str | os.PathLike[str], *, cache: int | str = "64MiB", verify: bool = True) -> Record:
     """Open the record at `path` (a directory `<stem>.mrec`, or a packed one, `<stem>.mrec.zip`) for reading.
+
+    cache: how much of what was decoded is kept for the next read, in bytes or as a size. verify=False gives up finding
+    damage: the checksums of chunks are not looked at, so that a damaged one may read as wrong values without a word,
+    and of columns that are not compressed only the bytes that are asked for are read. Documents and indexes are checked
+    all the same.
 
     Raises RecordNotFound, NotARecord, or UnsupportedVersion; for a zip file that contradicts itself CorruptData.
 
@@ -39,7 +45,7 @@ def open(path: str | os.PathLike[str]) -> Record:
     ...     print(len(rec.trajectory), rec.trajectory[-1]["atoms"]["x"])
     10 [ 9. 10. 11.]
     """
-    return Record(path)
+    return Record(path, cache=cache, verify=verify)
 
 
 class Record:
@@ -48,12 +54,13 @@ class Record:
     Opening takes no lock and leaves no file; a record that is being written opens too. Thread-safe; pickles by path.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, cache: int | str = "64MiB", verify: bool = True) -> None:
+        self._reading = Reading(size_option("cache", cache), verify)
         self.path = os.path.abspath(os.fsdecode(path))
         self._closed = False
         if not os.path.exists(self.path):
             raise RecordNotFound(f"{self.path}: there is no record")
-        self._store = _open_store(self.path)
+        self._store = _open_store(self.path, self._reading)
         self._check()
         self._meta = self._document("meta")
         check_version(self._meta, self.path)
@@ -160,7 +167,7 @@ class Record:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Record, (self.path,)
+        return _reopen, (self.path, self._reading.cache, self._reading.verify)
 
     def __repr__(self) -> str:
         if self._closed:
@@ -168,9 +175,13 @@ class Record:
         return f"<Record {self.path}: {', '.join(self.sections)}>"
 
 
-def _open_store(path: str) -> Store:
+def _reopen(path: str, cache: int, verify: bool) -> Record:
+    return Record(path, cache=cache, verify=verify)
+
+
+def _open_store(path: str, reading: Reading) -> Store:
     try:
-        return open_store(path)
+        return open_store(path, reading)
     except CorruptData as e:
         if path.endswith(".zip"):
             raise

@@ -6,12 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mrec.box import Box
 from mrec.errors import CorruptData, SchemaError
+from mrec.trajectory.boxes import Boxes
 from mrec.trajectory.schema import BlockSchema, Column, Schema, ValueSchema
 from mrec.trajectory.standing import ROOT, Standing, column_type
 from mrec.zarr.codecs import is_int
@@ -206,6 +208,11 @@ class BlockForm:
             return range(first * self.uniform, (last + 1) * self.uniform + 1, self.uniform)
         return self.offset[first : last + 2].tolist()
 
+    @cached_property
+    def readers(self) -> list[tuple[str, AnySource, AnySource | None]]:
+        """Each column with what reads its values and its flags."""
+        return [(c.name, self.column(c.name), self.mask(c)) for c in self.schema.columns.values()]
+
     def column(self, name: str) -> AnySource:
         """What reads a column."""
         return self.arrays.source(f"{self.name}/{name}")
@@ -302,19 +309,34 @@ class BoxForm:
         """The update that frame `frame` sees; -1 before the first."""
         return int(np.searchsorted(self.step_index, frame, side="right")) - 1
 
-    def cells(self, start: int, stop: int) -> list[Box]:
+    def updates(self, start: int, stop: int) -> Boxes:
         """The cells of the updates [start, stop)."""
-        vectors = self.arrays.source("box/vectors").read(start, stop)
         n = stop - start
-        origins = self.arrays.source("box/origin").read(start, stop) if self.has_origin else np.zeros((n, 3))
+        vectors = self.arrays.source("box/vectors").read(start, stop)
+        origin = self.arrays.source("box/origin").read(start, stop) if self.has_origin else np.zeros((n, 3))
         if self.has_boundary:
             periodic = self.arrays.source("box/boundary").read(start, stop)
         else:
             periodic = np.full((n, 3), self.defined)
         if not self.defined:
             _refuse_periodic(periodic)
-            return [Box(vectors=np.eye(3), origin=o, periodic=False, defined=False) for o in origins]
-        return [Box(vectors=v, origin=o, periodic=p) for v, o, p in zip(vectors, origins, periodic, strict=True)]
+            vectors[:] = np.eye(3)
+        return Boxes(vectors, origin, periodic, np.ones(n, np.bool_), self.defined)
+
+    def cells(self, start: int, stop: int) -> list[Box | None]:
+        """The same, one by one."""
+        return list(self.updates(start, stop))
+
+    def boxes(self, start: int, stop: int) -> Boxes | None:
+        """The cells of the frames [start, stop); None when there is no cell at any frame of the trajectory."""
+        if self.fixed is not None:
+            return Boxes.of(self.fixed, stop - start)
+        if self.n == 0:
+            return None
+        updates = np.searchsorted(self.step_index, np.arange(start, stop), side="right") - 1
+        present = updates >= 0
+        first, last = (int(updates[present][0]), int(updates[-1])) if present.any() else (0, 0)
+        return self.updates(first, last + 1).at(np.maximum(updates - first, 0), present)
 
 
 def cell_defined(attributes: dict[str, Any]) -> bool:
@@ -422,9 +444,15 @@ def read_times(arrays: Arrays, nstep: int) -> np.ndarray | None:
 def progressing_steps(found: tuple[int, int], nstep: int, start: int, stop: int) -> np.ndarray:
     """The steps of the frames [start, stop) of nstep, i64, by start and stride. CorruptData when they do not ascend."""
     first, stride = found
+    check_ascending(found, nstep)
+    return first + np.arange(start, stop, dtype=np.int64) * stride
+
+
+def check_ascending(found: tuple[int, int], nstep: int) -> None:
+    """CorruptData when nstep steps by start and stride do not ascend."""
+    first, stride = found
     if nstep > 1 and (stride < 1 or first + (nstep - 1) * stride >= 2**63):
         raise CorruptData(f"{ROOT}: step_progression {found} does not ascend within 64 bits over {nstep} frames")
-    return first + np.arange(start, stop, dtype=np.int64) * stride
 
 
 def progressing_times(found: tuple[float, float], start: int, stop: int) -> np.ndarray:

@@ -21,8 +21,9 @@ from mrec.zarr.json import parse
 from mrec.zarr.metadata import parse_group
 from mrec.zarr.store import Store
 
-#: Bytes that iteration reads ahead at most (or one frame), and frames.
-READ_AHEAD = 8 << 20
+#: Bytes that iteration reads ahead at most (or one frame), and frames. More is slower: memory that was just given back,
+#: and is still in the caches of the processor, serves again.
+READ_AHEAD = 1 << 20
 MOST_FRAMES = 1024
 
 
@@ -105,6 +106,14 @@ class State:
                 return size // per_chunk * per_chunk if 1 <= per_chunk <= size else size
         return size
 
+    def frame(self, i: int) -> Frame:
+        """One frame."""
+        blocks = {name: found for name, form in self.blocks.items() if (found := _block(form, i)) is not None}
+        if self._has_targets:
+            self._check_targets({name: [blocks.get(name)] for name in self.blocks}, i)
+        values = {name: self._python_values(name, i, i + 1)[0] for name in self.schema.values}
+        return Frame._made(blocks, self._step(i), self._time(i), self._cell(i), values, i)
+
     def frames(self, start: int, stop: int) -> Iterator[Frame]:
         """The frames [start, stop), all of them read before the first is given."""
         n = stop - start
@@ -112,7 +121,7 @@ class State:
         cells = self._cells(start, stop)
         blocks = [(name, _updates(form, start, stop)) for name, form in self.blocks.items()]
         values = [(name, self._python_values(name, start, stop)) for name in self.schema.values]
-        if any(form.schema.targets for form in self.blocks.values()):
+        if self._has_targets:
             self._check_targets(dict(blocks), start)
 
         def make(i: int) -> Frame:
@@ -123,9 +132,29 @@ class State:
         return map(make, range(n))
 
     @cached_property
+    def _has_targets(self) -> bool:
+        return any(form.schema.targets for form in self.blocks.values())
+
+    def _step(self, i: int) -> int:
+        found = self._step_progression
+        return int(self.steps[i]) if found is None else int(found[0] + i * found[1])
+
+    def _time(self, i: int) -> float | None:
+        found = self._time_progression
+        if found is not None:
+            return float(found[0] + i * found[1] if i else found[0])
+        return None if self.times is None else float(self.times[i])
+
+    def _cell(self, i: int) -> Box | None:
+        return self.box.fixed if self.box.n == 0 else self._cells(i, i + 1)[0]
+
+    @cached_property
     def _step_progression(self) -> Any:
         attributes = self.standing.attributes
-        return forms.progression(attributes, "step_progression", self.nstep) if self.nstep else (0, 0)
+        found = forms.progression(attributes, "step_progression", self.nstep) if self.nstep else (0, 0)
+        if found is not None:
+            forms.check_ascending(found, self.nstep)
+        return found
 
     @cached_property
     def _time_progression(self) -> Any:
@@ -194,6 +223,27 @@ def _row_bytes(form: BlockForm) -> int:
     return sum((column.dtype.itemsize or 64) * int(np.prod(column.trailing, dtype=object)) for column in columns)
 
 
+def _read(form: BlockForm, row: int, end: int) -> list[tuple[str, np.ndarray, np.ndarray | None]]:
+    """The rows [row, end) of each column, with their flags."""
+    if end == row:
+        columns = form.schema.columns.values()
+        return [(c.name, np.empty((0, *c.trailing), c.dtype.numpy), None) for c in columns]
+    return [
+        (name, source.read(row, end), None if mask is None else mask.read(row, end))
+        for name, source, mask in form.readers
+    ]
+
+
+def _block(form: BlockForm, frame: int) -> Block | None:
+    """The block as a frame sees it."""
+    update = form.update_at(frame)
+    if update < 0:
+        return None
+    row, end = form.bounds(update, update)
+    columns = {name: v if m is None else masked(v, m) for name, v, m in _read(form, row, end)}
+    return Block._made(columns, end - row, form.schema.structural_shape, form.precision)
+
+
 def _updates(form: BlockForm, start: int, stop: int) -> list[Block | None]:
     """The block as each of the frames [start, stop) sees it; no two share memory."""
     updates = form.updates_between(start, stop)
@@ -201,15 +251,8 @@ def _updates(form: BlockForm, start: int, stop: int) -> list[Block | None]:
         return [None] * (stop - start)
     first = max(updates[0], 0)
     bounds = form.bounds(first, updates[-1])
-    row, end = bounds[0], bounds[-1]
-    columns: list[tuple[str, np.ndarray, np.ndarray | None]] = []
-    for column in form.schema.columns.values():
-        mask = form.mask(column) if end > row else None
-        if end > row:
-            values = form.column(column.name).read(row, end)
-        else:
-            values = np.empty((0, *column.trailing), column.dtype.numpy)
-        columns.append((column.name, values, mask.read(row, end) if mask is not None else None))
+    row = bounds[0]
+    columns = _read(form, row, bounds[-1])
     found: list[Block | None] = []
     previous = -1
     for update in updates:

@@ -100,15 +100,21 @@ def chunk_option(chunk: int | str | None, frames_per_chunk: int | None) -> dict[
         return count_option("frames_per_chunk", frames_per_chunk)
     if frames_per_chunk is not None:
         raise InvalidValue(f"chunk is {chunk!r} and frames_per_chunk is {frames_per_chunk!r}; give one of them")
-    size: float | None = None
-    if isinstance(chunk, str):
-        number, unit = _quantity(chunk, "chunk")
-        size = number * _UNITS[unit] if unit in _UNITS else None
-    elif isinstance(chunk, int) and not isinstance(chunk, bool):
-        size = chunk
-    if size is None or int(size) not in _CHUNK:
+    size = size_option("chunk", chunk)
+    if size not in _CHUNK:
         raise InvalidValue(f'chunk is {chunk!r}; use a size from "1KiB" to "64MiB", or a number of bytes')
-    return {"chunk_bytes": int(size)}
+    return {"chunk_bytes": size}
+
+
+def size_option(name: str, value: int | str) -> int:
+    """A number of bytes: 0 or more, or "64MiB"."""
+    if isinstance(value, str):
+        number, unit = _quantity(value, name)
+        if unit in _UNITS:
+            return int(number * _UNITS[unit])
+    elif isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
+        return value
+    raise InvalidValue(f'{name} is {value!r}; use a number of bytes or a size ("64MiB")')
 
 
 def _quantity(text: str, option: str) -> tuple[float, str]:

@@ -22,11 +22,12 @@ from mrec.errors import (
 )
 from mrec.frame import Frame
 from mrec.trajectory import select
+from mrec.trajectory.boxes import Boxes
 from mrec.trajectory.frames import State, check_beside_system
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.standing import Recovered, read_standing, read_token
 from mrec.zarr.group import Group
-from mrec.zarr.store import Store, open_store
+from mrec.zarr.store import DEFAULT, Reading, Store, open_store
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class Frames(Sequence[Frame]):
         if isinstance(index, slice):
             return TrajectoryView(self._trajectory, frames[index])
         i = frames[select.frame_number(index, len(frames))]
-        return self._trajectory._read(lambda state: next(state.frames(i, i + 1)))
+        return self._trajectory._read(lambda state: state.frame(i))
 
     def __iter__(self) -> Iterator[Frame]:
         """The frames in order; neighbours are read ahead together."""
@@ -123,12 +124,27 @@ class Frames(Sequence[Frame]):
 
     def values(self, name: str) -> np.ndarray:
         """A per-step value at each frame: (frames,), or (frames, width); JSON documents as objects."""
+        low, high, order = self._span()
+        return self._trajectory._read(lambda state: state.values(name, low, high))[order]
+
+    @property
+    def boxes(self) -> Boxes | None:
+        """The cells of all frames as arrays; None when the trajectory says nothing about a cell.
+
+        >>> mrec.open("water.mrec").trajectory.boxes.vectors.shape
+        (10, 3, 3)
+        """
+        low, high, order = self._span()
+        found = self._trajectory._read(lambda state: state.box.boxes(low, high))
+        return None if found is None else found[order]
+
+    def _span(self) -> tuple[int, int, slice]:
+        """The frames from the first to the last in the trajectory, and which of them these are, in their order."""
         frames = self._range()
         if not frames:
-            return self._trajectory._read(lambda state: state.values(name, 0, 0))
+            return 0, 0, slice(0, 0)
         low, high = min(frames[0], frames[-1]), max(frames[0], frames[-1]) + 1
-        found = self._trajectory._read(lambda state: state.values(name, low, high))
-        return found[:: frames.step] if frames.step > 0 else found[::-1][:: -frames.step]
+        return low, high, slice(None, None, frames.step)
 
     def read(
         self,
@@ -172,7 +188,7 @@ class Frames(Sequence[Frame]):
         single = isinstance(frames, (int, np.integer)) and not isinstance(frames, bool)
         if single:
             return np.array([own[select.frame_number(frames, len(own))]]), True
-        return np.arange(own.start, own.stop, own.step)[select.pick(frames, len(own), "frames")], False
+        return own.start + own.step * select.as_array(select.pick(frames, len(own), "frames")), False
 
     def __repr__(self) -> str:
         frames = self._range()
@@ -197,8 +213,8 @@ class Trajectory(Frames):
     path; reopens itself after a fork.
     """
 
-    def __init__(self, root: str | os.PathLike[str], store: Store | None = None) -> None:
-        self._store = open_store(os.path.abspath(os.fspath(root))) if store is None else store
+    def __init__(self, root: str | os.PathLike[str], store: Store | None = None, reading: Reading = DEFAULT) -> None:
+        self._store = open_store(os.path.abspath(os.fspath(root)), reading) if store is None else store
         self._lock, self._process = threading.Lock(), os.getpid()
         self._state = self._open()
 
@@ -269,7 +285,7 @@ class Trajectory(Frames):
             return len(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Trajectory, (self._store.root,)
+        return Trajectory, (self._store.root, None, self._store.reading)
 
 
 class TrajectoryView(Frames):

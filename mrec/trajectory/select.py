@@ -18,15 +18,21 @@ from mrec.zarr.store import AnySource
 
 #: Bytes that are worth a thread of their own, and how many such threads there are.
 PIECE = 2 << 20
+#: Bytes of columns beside one another that are filled together, while they are in the processor's cache.
+BLOCK = 256 << 10
 THREADS = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
-def pick(selection: Any, n: int, what: str) -> np.ndarray:
+#: What reads a column or its flags, and where they go.
+Parts = list[tuple[AnySource, np.ndarray]]
+
+
+def pick(selection: Any, n: int, what: str) -> range | np.ndarray:
     """The ordinals that a selection names out of n: None (all), a slice, a range, integers, or n booleans."""
     if selection is None:
-        return np.arange(n)
+        return range(n)
     if isinstance(selection, slice):
-        return np.arange(*selection.indices(n))
+        return range(*selection.indices(n))
     chosen = np.asarray(selection)
     if chosen.dtype == np.bool_ and chosen.shape == (n,):
         return np.flatnonzero(chosen)
@@ -39,6 +45,11 @@ def pick(selection: Any, n: int, what: str) -> np.ndarray:
     if wrong.any():
         raise FrameIndexError(f"{what[:-1]} {chosen[wrong][0]} of {n}")
     return np.where(chosen < 0, chosen + n, chosen)
+
+
+def as_array(picked: range | np.ndarray) -> np.ndarray:
+    """Ordinals, i64."""
+    return np.arange(picked.start, picked.stop, picked.step) if isinstance(picked, range) else picked
 
 
 def chosen_columns(form: BlockForm, columns: str | Sequence[str]) -> list[Column]:
@@ -74,7 +85,7 @@ def read_block(
         raise InvalidValue(f"out is {out.dtype}{list(out.shape)}; {dtype}{list(shape)} is read")
     masks = [form.mask(column) for column in chosen]
     valid = np.ones(shape[: 2 + len(axis)], np.bool_) if any(masks) else None
-    parts: list[tuple[AnySource, np.ndarray]] = []
+    parts: Parts = []
     for i, (column, mask) in enumerate(zip(chosen, masks, strict=True)):
         at = (slice(None), slice(None), i) if axis else (slice(None), slice(None))
         parts.append((form.column(column.name), out[at]))
@@ -111,12 +122,12 @@ def _common_count(form: BlockForm, frames: np.ndarray, updates: np.ndarray) -> i
     )
 
 
-def _read_rows(parts: list[tuple[AnySource, np.ndarray]], updates: np.ndarray, wanted: np.ndarray) -> None:
-    """Rows `wanted` of the updates that begin at some rows, from each source into its (updates, rows, ...)."""
-    low, high = int(wanted[0]), int(wanted[-1]) + 1
-    if high - low == len(wanted) and (len(wanted) == 1 or (np.diff(wanted) == 1).all()):
-        gather(parts, updates + low)
+def _read_rows(parts: Parts, updates: np.ndarray, picked: range | np.ndarray) -> None:
+    """The picked rows of the updates that begin at some rows, from each source into its (updates, rows, ...)."""
+    if _in_a_row(picked):
+        gather(parts, updates + int(picked[0]))
         return
+    wanted = as_array(picked)
     low, high = int(wanted.min()), int(wanted.max()) + 1
     starts = updates + low
     for source, out in parts:
@@ -128,24 +139,37 @@ def _read_rows(parts: list[tuple[AnySource, np.ndarray]], updates: np.ndarray, w
             out[at : at + step] = between[:, wanted - low]
 
 
-def gather(parts: list[tuple[AnySource, np.ndarray]], starts: np.ndarray) -> None:
+def _in_a_row(picked: range | np.ndarray) -> bool:
+    if len(picked) == 1:
+        return True
+    return picked.step == 1 if isinstance(picked, range) else bool((np.diff(picked) == 1).all())
+
+
+def gather(parts: Parts, starts: np.ndarray) -> None:
     """Rows of each source from many starts on into its (starts, rows, ...), at any strides; large reads on threads."""
-    if THREADS == 1 or all(out.nbytes < 2 * PIECE for _, out in parts):
-        for source, out in parts:
-            _gather_one(source, out, starts)
+    pieces = sum(out.nbytes for _, out in parts) // PIECE
+    if THREADS == 1 or pieces < 2:
+        _gather_some(parts, starts)
         return
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and most reads need none
 
+    groups = [parts] if len(starts) >= THREADS else [[part] for part in parts]
+    bounds = [i * len(starts) // min(pieces, len(starts)) for i in range(min(pieces, len(starts)) + 1)]
     with ThreadPoolExecutor(THREADS) as pool:
-        for done in [pool.submit(_gather_one, *piece) for part in parts for piece in _cut(*part, starts)]:
+        for done in [
+            pool.submit(_gather_some, [(source, out[low:high]) for source, out in group], starts[low:high])
+            for group in groups
+            for low, high in pairwise(bounds)
+        ]:
             done.result()
 
 
-def _cut(source: AnySource, out: np.ndarray, starts: np.ndarray) -> Iterator[tuple[AnySource, np.ndarray, np.ndarray]]:
-    """A read as pieces that are worth a thread."""
-    n = min(max(1, out.nbytes // PIECE), len(starts))
-    for low, high in pairwise([i * len(starts) // n for i in range(n + 1)]):
-        yield source, out[low:high], starts[low:high]
+def _gather_some(parts: Parts, starts: np.ndarray) -> None:
+    """The same in one thread, a block at a time."""
+    step = len(starts) if len(parts) == 1 else max(2, BLOCK // max(1, sum(out[:1].nbytes for _, out in parts)))
+    for low in range(0, len(starts), step):
+        for source, out in parts:
+            _gather_one(source, out[low : low + step], starts[low : low + step])
 
 
 def _gather_one(source: AnySource, out: np.ndarray, starts: np.ndarray) -> None:
@@ -190,7 +214,7 @@ def read_ragged(form: BlockForm, columns: str | Sequence[str], frames: np.ndarra
         if start == stop or offsets[start] == offsets[stop]:
             continue
         row, rows = np.array([form.first_row(int(updates[start]))]), slice(int(offsets[start]), int(offsets[stop]))
-        parts: list[tuple[AnySource, np.ndarray]] = []
+        parts: Parts = []
         for i, (column, mask) in enumerate(zip(chosen, masks, strict=True)):
             at = (None, rows, i) if axis else (None, rows)
             parts.append((form.column(column.name), values[at]))

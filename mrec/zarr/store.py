@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from mrec._core import Cache, Source
@@ -19,6 +20,17 @@ AnySource = Source | GenericSource
 MOST_AXES = 8
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How arrays are read. cache: bytes of decoded chunks and indexes that are kept. verify: look at each crc32c."""
+
+    cache: int = 64 << 20
+    verify: bool = True
+
+
+DEFAULT = Reading()
+
+
 class Store(ABC):
     """The place of a Zarr hierarchy, for reading.
 
@@ -27,6 +39,7 @@ class Store(ABC):
     """
 
     root: str
+    reading: Reading
     cache: Cache
 
     def __repr__(self) -> str:
@@ -67,21 +80,21 @@ class Store(ABC):
         spec = source_spec(meta)
         if spec is None:
             return GenericSource(meta, lambda chunk: self.get(f"{key}/{chunk}" if key else chunk))
-        return Source(
-            {**spec, "path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail}, meta.dtype, self.cache
-        )
+        place = {"path": self.path(key), "absent_is_loss": absent_is_loss, "tail": tail, "verify": self.reading.verify}
+        return Source({**spec, **place}, meta.dtype, self.cache)
 
 
 class FilesystemStore(Store):
     """A directory that is the root of a Zarr hierarchy, for reading."""
 
-    def __init__(self, root: str | os.PathLike[str], cache: Cache | None = None) -> None:
+    def __init__(self, root: str | os.PathLike[str], reading: Reading = DEFAULT) -> None:
         self.root = os.fspath(root)
-        self.cache = cache or Cache()
+        self.reading = reading
+        self.cache = Cache(nbytes=max(reading.cache, 1))
 
     def again(self) -> FilesystemStore:
         """The same place, with memory of its own."""
-        return FilesystemStore(self.root)
+        return FilesystemStore(self.root, self.reading)
 
     def get(self, key: str) -> bytes | None:
         """The whole value of a key; None when there is none."""
@@ -115,13 +128,13 @@ class FilesystemStore(Store):
         return os.path.getsize(self.path(key))
 
 
-def open_store(root: str | os.PathLike[str]) -> Store:
+def open_store(root: str | os.PathLike[str], reading: Reading = DEFAULT) -> Store:
     """What reads the hierarchy at `root`: a directory, or a zip file."""
     if os.path.isfile(root):
         from mrec.zarr.zip import ZipStore
 
-        return ZipStore(root)
-    return FilesystemStore(root)
+        return ZipStore(root, reading=reading)
+    return FilesystemStore(root, reading)
 
 
 def source_spec(meta: ArrayMeta) -> dict[str, Any] | None:

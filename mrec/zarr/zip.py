@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from mrec._core import Archive, Cache, crc32
 from mrec.errors import CorruptData
-from mrec.zarr.store import Store
+from mrec.zarr.store import DEFAULT, Reading, Store
 from mrec.zarr.zipdir import Entry, read_directory
 
 Directory = Callable[[int, str], list[Entry]]
@@ -22,9 +22,12 @@ class ZipStore(Store):
     compressed or encrypted.
     """
 
-    def __init__(self, root: str | os.PathLike[str], directory: Directory = read_directory) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], directory: Directory = read_directory, reading: Reading = DEFAULT
+    ) -> None:
         """directory: finds the entries in a file that is open; another than that of the format is for damaged ones."""
         self.root = os.fspath(root)
+        self.reading = reading
         fd = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
             entries = directory(fd, self.root)
@@ -37,7 +40,10 @@ class ZipStore(Store):
         self._below: dict[str, set[str]] = {"": set()}  # directory -> the directories in it
         for entry in entries:
             self._add_directory(entry.name.rpartition("/")[0])
-        self.cache = Cache(archive=self._archive)
+        self.cache = self._new_cache()
+
+    def _new_cache(self) -> Cache:
+        return Cache(nbytes=max(self.reading.cache, 1), archive=self._archive)
 
     def _add_directory(self, path: str) -> None:
         while path and path not in self._below:
@@ -50,7 +56,7 @@ class ZipStore(Store):
         """The same file as it was opened, with memory of its own."""
         other = object.__new__(ZipStore)
         other.__dict__ |= self.__dict__
-        other.cache = Cache(archive=self._archive)
+        other.cache = other._new_cache()
         return other
 
     def entries(self) -> list[Entry]:

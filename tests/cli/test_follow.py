@@ -126,6 +126,7 @@ class Live:
     """A record that another process writes, a frame a word, and a watch of it."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         pipe = subprocess.PIPE
         call = [sys.executable, "-c", WRITER, str(path)]
@@ -180,6 +181,12 @@ def test_watch_of_a_writer_that_dies(live: Live) -> None:
     out, err = live.watch.communicate(timeout=60)
     assert live.watch.returncode == 1
     assert err.endswith("its writer ended without closing it; 1 frames stand\n")
+
+
+def test_watch_of_a_writer_that_has_died(live: Live, run: Command) -> None:
+    live.writer.kill()
+    live.writer.wait()
+    assert "its writer ended without closing it; 1 frames stand" in run("watch", live.path, code=1, printed=True)
 
 
 def test_watch_that_is_stopped(live: Live) -> None:

@@ -144,7 +144,7 @@ def test_precision_of_xtc(run: Command, record: Path, tmp_path: Path) -> None:
         first = source.trajectory[0]
     expected = columns(first, "x", "y", "z") @ turned(first.box)[1] * 10
     assert np.abs(ts.positions - expected).max() < 6e-5
-    assert "of no use for a TRR" in run("convert", record, tmp_path / "out.trr", "--precision", "1", code=1)
+    assert "of no use for a TRR" in run("convert", record, tmp_path / "out.trr", "--precision", "1", code=2)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_what_xtc_cannot_hold(run: Command, tmp_path: Path, x: np.ndarray, words
         assert np.allclose(back.trajectory[0].positions[:, 0], x, rtol=1e-6, atol=1e-6, equal_nan=True)
 
 
-@pytest.mark.parametrize("ending", ["xtc", "trr", "dcd", "ncdf", "xyz", "pdb"])
+@pytest.mark.parametrize("ending", ["xtc", "trr", "dcd", "ncdf", "h5md", "xyz", "pdb"])
 def test_a_full_disk(tmp_path: Path, ending: str) -> None:
     """The file may have 2 kB: an error of one line, and nothing is left."""
     script = (
@@ -184,6 +184,7 @@ def test_a_full_disk(tmp_path: Path, ending: str) -> None:
     assert done.returncode == 1, done.stderr
     assert done.stderr.startswith("mrec: error: ")
     assert done.stderr.count("\n") == 1, done.stderr
+    assert "/.mrec-" not in done.stderr
     assert os.listdir(tmp_path) == ["b.mrec"]
 
 
@@ -305,14 +306,10 @@ def test_atoms_that_come_and_go(run: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["convert", "a.mrec", "out.gro"], "a record is converted to .xtc"),
-        (["export", "a.mrec", "out.xtc"], "`mrec convert` writes other formats"),
         (["export", "a.mrec", "there.pdb"], "pass --overwrite"),
         (["export", "a.mrec", "out.pdb", "--select", "garbage ((("], "is not understood"),
         (["export", "a.mrec", "out.pdb", "--select", "altLoc A"], "the record does not say the altLocs of its atoms"),
         (["convert", "a.mrec", "out.xtc", "--start", "9"], "none of them is chosen"),
-        (["convert", "a.mrec", "out.xtc", "--keep", "atoms"], "--keep is for converting from record to record"),
-        (["convert", "a.xtc", "out.trr"], "one of them is a record"),
         (["export", "no.mrec", "out.pdb"], "no.mrec: there is no record"),
         (["convert", "a.mrec", "nowhere/out.pdb"], "there is no such directory"),
     ],
@@ -325,3 +322,36 @@ def test_what_is_refused_leaves_nothing(
     assert says in run(*words, code=1)
     assert sorted(os.listdir()) == ["a.mrec", "there.pdb"]
     assert Path("there.pdb").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["convert", "a.mrec", "out.gro"], "a record is converted to .xtc"),
+        (["convert", "a.mrec", "out.xtc", "--keep", "atoms"], "--keep is for converting from record to record"),
+        (["convert", "a.mrec", "b.mrec", "--topology", "a.gro"], "--topology is for converting into a record"),
+        (["convert", "a.xtc", "out.trr"], "one of them is a record"),
+        (["convert", "a.mrec", "out.trr", "--precision", "1"], "of no use for a TRR"),
+        (["convert", "a.mrec", "out.xtc", "--precision", "1000"], "an XTC file takes 1e-7 to 100"),
+        (["convert", "a.trr", "b.mrec", "--precision", "nan"], "it is above 0"),
+        (["convert", "a.mrec", "b.mrec", "--compression", "lz4"], "compression is 'lz4'"),
+        (["convert", "a.mrec", "b.mrec", "--rows", "atoms"], "write BLOCK=START:STOP"),
+        (["convert", "a.mrec", "b.mrec", "--rows", "atoms=::0"], "its stride is at least 1"),
+        (["export", "a.mrec", "out.xtc"], "`mrec convert` writes other formats"),
+        (["plot", "a.mrec", "pe", "-o", "a.jpg"], "a picture is a .png"),
+        (["watch", "a.mrec", "--interval", "0"], "it is above 0"),
+    ],
+)
+def test_words_that_do_not_fit_are_exit_code_2(
+    run: Command, record: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+) -> None:
+    monkeypatch.chdir(record.parent)
+    assert says in run(*words, code=2)
+    assert os.listdir() == ["a.mrec"]
+
+
+def test_endings_in_upper_case(run: Command, record: Path, tmp_path: Path) -> None:
+    for name in ("out.PDB", "out.ExtXYZ", "out.pdb", "out.extxyz"):
+        run("export", record, tmp_path / name)
+    assert (tmp_path / "out.PDB").read_text() == (tmp_path / "out.pdb").read_text()
+    assert (tmp_path / "out.ExtXYZ").read_text() == (tmp_path / "out.extxyz").read_text()

@@ -43,6 +43,7 @@ def test_info(tmp_path: Path) -> None:
     path = make(tmp_path / "run.mrec")
     found = json.loads(mrec("info", path, "--json").stdout)
     assert (found["bytes"], found["files"]) == disk_usage(str(path))
+    assert " in 1 file\n" in mrec("info", library.pack(path)).stdout
     assert found["meta"] == {"title": "Wasser: 水", "units": {"length": "nm"}}
     assert found["system"]["blocks"] == {"atoms": {"rows": 4, "columns": {"mass": "f64"}}}
     trajectory = found["trajectory"]

@@ -177,15 +177,11 @@ def test_storage_stays_or_changes(run: Command, tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["--keep", "atoms/w"], "there is no block, column or per-step value 'atoms/w'; there are: atoms, atoms/fx"),
-        (["--rows", "atoms"], "write BLOCK=START:STOP"),
         (["--rows", "molecules=1:2"], "there is no block 'molecules'"),
         (["--rows", "grid=1:2"], "is a grid"),
         (["--select", "name C1", "--rows", "atoms=1:2"], "give one of them"),
         (["--select", "name NONE"], "no atom matches"),
-        (["--rows", "atoms=::0"], "its stride is at least 1"),
-        (["--compression", "lz4"], "compression is 'lz4'"),
         (["--start", "99"], "none of them is chosen"),
-        (["--topology", "a.gro"], "--topology is for converting into a record"),
     ],
 )
 def test_what_is_refused_leaves_nothing(run: Command, tmp_path: Path, words: list[str], says: str) -> None:
@@ -240,6 +236,22 @@ def test_overlaps(run: Command, tmp_path: Path) -> None:
     assert found == [(0, 1.0), (10, 1.0), (20, 2.0), (25, 2.0), (30, 2.0), (40, 2.0)]
     run("cat", a, b, out, "--overlap", "first", "--overwrite")
     assert [(f.step, f["atoms"]["x"][0]) for f in frames(out)] == [(0, 1), (10, 1), (20, 1), (30, 1), (40, 2)]
+
+
+def test_what_does_not_overlap_is_kept(run: Command, tmp_path: Path) -> None:
+    """Frames before, between and behind the steps that two records both span."""
+    a, b = simple(tmp_path / "a.mrec", [0, 10, 20, 90, 100], 1.0), simple(tmp_path / "b.mrec", [15, 20, 30], 2.0)
+    c, out = simple(tmp_path / "c.mrec", [-5, -1], 3.0), tmp_path / "out.mrec"
+    run("cat", a, b, c, out, "--overlap", "last")
+    assert "a.mrec: 1 frames overlap" in run.err
+    assert "b.mrec" not in run.err
+    found = [(frame.step, frame["atoms"]["x"][0]) for frame in frames(out)]
+    assert found == [(-5, 3), (-1, 3), (0, 1), (10, 1), (15, 2), (20, 2), (30, 2), (90, 1), (100, 1)]
+    run("cat", b, a, c, out, "--overlap", "first", "--overwrite")
+    assert [(frame.step, frame["atoms"]["x"][0]) for frame in frames(out)] == found
+    run("cat", a, b, c, out, "--overlap", "first", "--overwrite")
+    assert "b.mrec: 3 frames overlap" in run.err
+    assert [frame.step for frame in frames(out)] == [-5, -1, 0, 10, 20, 90, 100]
 
 
 def test_cat_refuses_what_is_unlike(run: Command, tmp_path: Path) -> None:

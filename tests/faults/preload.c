@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { NOTHING, KILL, FAIL, INTERRUPT };
@@ -52,6 +53,8 @@ static int hit(const char *name) {
 
 WRAP(ssize_t, pread, (int fd, void *b, size_t n, off_t o), (fd, b, n, o))
 WRAP(ssize_t, pread64, (int fd, void *b, size_t n, off64_t o), (fd, b, n, o))
+WRAP(ssize_t, preadv, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o))
+WRAP(ssize_t, preadv64, (int fd, const struct iovec *v, int n, off64_t o), (fd, v, n, o))
 WRAP(ssize_t, pwrite, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o))
 WRAP(ssize_t, pwrite64, (int fd, const void *b, size_t n, off64_t o), (fd, b, n, o))
 WRAP(ssize_t, read, (int fd, void *b, size_t n), (fd, b, n))

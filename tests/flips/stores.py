@@ -77,10 +77,10 @@ FEW = 1 << 20
 ERRORS = (mrec.errors.MrecError, OSError)
 
 
-def everything(path: Path, most: int = FRAMES) -> dict[str, Any]:
+def everything(path: Path, most: int = FRAMES, **options: Any) -> dict[str, Any]:
     """All values of a record by every route, place -> value in a form that compares bit for bit, or the error.
 
-    Of a record that claims more frames, the first `most`.
+    Of a record that claims more frames, the first `most`. options: how it is opened.
     """
     found: dict[str, Any] = {}
 
@@ -91,7 +91,7 @@ def everything(path: Path, most: int = FRAMES) -> dict[str, Any]:
             found[place] = e
 
     try:
-        record = mrec.open(path)
+        record = mrec.open(path, **options)
     except ERRORS as e:
         return {"open": e}
     with record:

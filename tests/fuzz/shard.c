@@ -16,6 +16,7 @@ static mrec_array_spec take_spec(input *in) {
     spec.index_checked = flags & 16;
     spec.index_big = flags & 32;
     spec.absent_is_loss = flags & 64;
+    spec.unverified = turn & 128;
     spec.fill_text = flags & 128 ? "fill" : NULL;
     spec.fill_text_size = flags & 128 ? 4 : 0;
     for (uint32_t i = 0; i < spec.ndim; i++) {
@@ -73,6 +74,15 @@ static void read_numbers(mrec_source *source, uint64_t start, uint64_t stop) {
     assert(is_expected(status));
     assert(mrec_source_read(source, start, stop, two, 0, &error) == status);
     assert(status != MREC_OK || memcmp(one, two, n) == 0);
+    if (status == MREC_OK && stop > start + 1) { /* row by row, as one call */
+        int64_t starts[8];
+        size_t row = n / (size_t)(stop - start);
+        for (uint64_t i = 0; i < stop - start; i++)
+            starts[i] = (int64_t)(stop - 1 - i);
+        assert(mrec_source_gather(source, starts, stop - start, 1, two, (ptrdiff_t)row, 0, &error) == MREC_OK);
+        for (uint64_t i = 0; i < stop - start; i++)
+            assert(memcmp(one + (stop - start - 1 - i) * row, two + i * row, row) == 0);
+    }
     free(one);
     free(two);
 }

@@ -13,10 +13,19 @@ import mrec
 from mrec.errors import CorruptData, NotARecord, RecordLocked
 from tests.crash import scenario
 from tests.repair.check import Sample, frames, losses, repair
-from tests.verify import edit
+from tests.verify import edit, samples
 from tests.verify.faults import FAULTS
 
 T = "trajectory"
+
+
+def test_a_claim_of_frames_that_no_memory_holds(tmp_path: Path) -> None:
+    path = tmp_path / "a.mrec"
+    samples.regular(path)
+    edit.attributes(path / T, nstep=2**40)
+    with pytest.raises(CorruptData, match=f"claims {2**40} frames, and the files of the trajectory have .* mend it"):
+        mrec.repair(path, tmp_path / "out.mrec")
+    assert not (tmp_path / "out.mrec").exists()
 
 
 # ---- documents -------------------------------------------------------------------------------------------------------

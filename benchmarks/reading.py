@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""python -m benchmarks.reading: parts of a trajectory, beside plain reads of the same files and molrs; CPU time."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from molrs.io.mrec import MrecReader
+
+import mrec
+from benchmarks.__main__ import RANDOM_FRAMES, SIZES, remove
+from benchmarks.data import water
+from benchmarks.programs import COLUMNS, XYZ, Mrec, slab
+from benchmarks.report import figure, replace_table
+
+ROOT = Path(__file__).parent
+BEGIN = "<!-- table: reading -->\n"
+Job = Callable[[], object]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reading", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="one round, a tenth of the frames; the docs stay")
+    parser.add_argument("--out", type=Path, default=ROOT / "out")
+    options = parser.parse_args()
+    options.out.mkdir(exist_ok=True)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    path = options.out / "reading.mrec"
+    rows = []
+    for atoms, frames in SIZES.items():
+        sample = water(atoms, frames // (10 if options.quick else 1))
+        for mode in Mrec.modes:
+            remove(path)
+            Mrec().write(path, sample, mode != "raw")
+            seconds: dict[str, list[float]] = defaultdict(list)
+            for _ in range(1 if options.quick else options.rounds):
+                for name, job, n in jobs(path, sample):
+                    start = time.process_time()
+                    job()
+                    seconds[name].append((time.process_time() - start) / n)
+            rows += [(atoms, mode, name, statistics.median(found) * 1e6) for name, found in seconds.items()]
+    remove(path)
+    table = markdown(rows)
+    print(table)
+    if not options.quick:
+        replace_table(ROOT.parent / "docs" / "performance.md", table, BEGIN)
+
+
+def jobs(path: Path, sample: Any) -> Iterator[tuple[str, Job, int]]:
+    """Each with the number of frames that it reads."""
+    n, step = sample.frames, slab(sample)
+    one = {"rows": [sample.atoms // 2]}
+    picks = np.random.default_rng(0).permutation(n)[:RANDOM_FRAMES].tolist()
+    out = np.empty((3, step, sample.atoms))
+    files = sorted(path.rglob("c/*"))
+    fresh, unverified, trajectory = (opened(path, verify) for verify in (True, False, True))
+    reader = MrecReader(path)
+    yield "all, plain", lambda: plain(files), n
+    yield "all, x, y, z each", lambda: slabs(fresh, out, n), n
+    yield "all, xyz together", lambda: fresh.read("atoms", XYZ), n
+    yield "one atom", lambda: fresh.read("atoms", XYZ, **one), n
+    yield "one atom, verify=False", lambda: unverified.read("atoms", XYZ, **one), n
+    yield "one atom, molrs", lambda: one_by_molrs(reader, sample), n
+    yield "random frame, plain", lambda: plain_frames(files, sample, picks), len(picks)
+    for name in ("random frame", "random frame, again"):
+        yield name, lambda: [trajectory[i] for i in picks], len(picks)
+
+
+def opened(path: Path, verify: bool) -> Any:
+    """With its documents and indexes read."""
+    trajectory = mrec.open(path, verify=verify).trajectory
+    _ = trajectory[0]
+    return trajectory
+
+
+def plain(files: list[Path]) -> None:
+    """All bytes, a megabyte at a time."""
+    buffer = np.empty(1 << 20, np.uint8)
+    for file in files:
+        fd, at = os.open(file, os.O_RDONLY), 0
+        while got := os.preadv(fd, [buffer], at):
+            at += got
+        os.close(fd)
+
+
+def plain_frames(files: list[Path], sample: Any, picks: list[int]) -> None:
+    """As many bytes from as many places as the chunks of frames have, from files that are open."""
+    fds = [os.open(file, os.O_RDONLY) for file in files if file.parent.parent.name in XYZ and file.name == "0"]
+    sizes = [os.fstat(fd).st_size for fd in fds]
+    for i in picks:
+        for fd, size in zip(fds, sizes, strict=True):
+            chunk = min(size // 2, max(16384, 8 * sample.atoms))
+            os.preadv(fd, [np.empty(chunk, np.uint8)], (size - chunk) * i // sample.frames)
+    for fd in fds:
+        os.close(fd)
+
+
+def slabs(trajectory: Any, out: np.ndarray, n: int) -> None:
+    step = out.shape[1]
+    for start in range(0, n, step):
+        for k, name in enumerate(XYZ):
+            stop = min(start + step, n)
+            trajectory.read("atoms", name, frames=slice(start, stop), out=out[k, : stop - start])
+
+
+def one_by_molrs(reader: Any, sample: Any) -> list[Any]:
+    """It has whole frames only."""
+    row = sample.atoms // 2
+    frames = (reader.frame_columns(i, COLUMNS)["atoms"] for i in range(sample.frames))
+    return [[atoms[name][row] for name in XYZ] for atoms in frames]
+
+
+def markdown(rows: list[tuple[int, str, str, float]]) -> str:
+    """Microseconds a frame."""
+    columns = list(dict.fromkeys((atoms, mode) for atoms, mode, _, _ in rows))
+    found = {(atoms, mode, name): value for atoms, mode, name, value in rows}
+    head = "| us of CPU time a frame | " + " | ".join(f"{atoms} atoms, {mode}" for atoms, mode in columns) + " |"
+    lines = [head, "|---|" + "--:|" * len(columns)]
+    for name in dict.fromkeys(name for _, _, name, _ in rows):
+        lines.append(f"| {name} | " + " | ".join(figure(found[(*column, name)]) for column in columns) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
