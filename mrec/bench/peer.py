@@ -24,6 +24,7 @@ class Peer:
 
     name: as on the command line. packages: the distributions whose versions are reported. suffix: of what it writes.
     precisions: which it can store to, None being what it has without any. single: it keeps float32, and so is compared.
+    threaded: it writes with more than one thread where there are cores for them.
 
     An *item* is what reading gives: [x, y, z], each (..., atoms), or where `by_rows` one array (..., atoms, 3). Where a
     method raises Unsupported, the peer does not take part in the job.
@@ -35,6 +36,7 @@ class Peer:
     precisions: tuple[float | None, ...] = (None, 1e-3, 1e-2)
     single = False
     by_rows = False
+    threaded = False
 
     # ---- writing ---------------------------------------------------------------------------------------------------
 
@@ -47,8 +49,8 @@ class Peer:
         raise NotImplementedError
 
     def write_threaded(self, path: Path, frames: list[Any], precision: float | None) -> None:
-        """`write` with two threads."""
-        raise Unsupported("writes with one thread")
+        """`write` with two threads, on two cores."""
+        self.write(path, frames, precision)
 
     def write_durably(self, path: Path, frames: list[Any], precision: float | None) -> None:
         """`write` where each frame is on the disk before the next comes."""

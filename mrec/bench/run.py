@@ -67,18 +67,18 @@ class Run:
         report.jobs = {name: {"about": JOBS[name].about, "unit": JOBS[name].unit} for name in jobs}
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-            workers: dict[str, Worker] = {}
+            workers = Workers(self.out, list(self.plugins), stack)
             for name in peers:
-                worker = Worker(name, list(self.plugins), self.out / f"{name}.log")
-                stack.callback(worker.close)
+                worker = workers.of(name, 1)
                 report.peers[name] = {"versions": worker.versions, "missing": worker.missing}
-                if worker.missing is None:
-                    workers[name] = worker
+            there = [name for name in peers if report.peers[name]["missing"] is None]
             for spec in self.data or DATA:
-                self._on(spec, jobs, workers, scratch, report)
+                self._on(spec, jobs, there, workers, scratch, report)
         return report
 
-    def _on(self, spec: str, jobs: list[str], workers: dict[str, Worker], scratch: Path, report: Report) -> None:
+    def _on(
+        self, spec: str, jobs: list[str], peers: list[str], workers: Workers, scratch: Path, report: Report
+    ) -> None:
         """All jobs on one data set."""
         try:
             data = data_sets.make(spec, scratch / "data")
@@ -87,23 +87,26 @@ class Run:
             return
         report.data[spec] = {"frames": data.frames, "atoms": data.atoms}
         for precision in self.precisions:
-            rows = {(job, name): Row(spec, precision, job, name) for job in jobs for name in workers}
+            rows = {(job, name): Row(spec, precision, job, name) for job in jobs for name in peers}
             for turn in range(self.rounds):
                 for job in jobs:
                     started = time.perf_counter()
-                    for name in _rotated(list(workers), turn):
-                        self._once(rows[job, name], workers[name], data, scratch, turn == 0)
+                    for name in _rotated(peers, turn):
+                        self._once(rows[job, name], workers, data, scratch, turn == 0)
                     spent = time.perf_counter() - started
                     self.say(f"{spec}, {label(precision)}, round {turn + 1} of {self.rounds}, {job}: {spent:.1f} s")
-            for name in workers:
+            for name in peers:
                 remove(scratch / name)
             report.rows += rows.values()
 
-    def _once(self, row: Row, worker: Worker, data: DataSet, scratch: Path, check: bool) -> None:
+    def _once(self, row: Row, workers: Workers, data: DataSet, scratch: Path, check: bool) -> None:
         """One turn of one peer at one job."""
+        cores = JOBS[row.job].cores
+        if cores > 1 and not PEERS[row.peer].threaded:
+            row.reason = "works with one thread"
         if row.reason is not None:
             return
-        answer = worker.ask(
+        answer = workers.of(row.peer, cores).ask(
             job=row.job,
             data=data.name,
             files=str(data.folder),
@@ -117,6 +120,22 @@ class Run:
             row.reason = answer["unsupported"]
         else:
             row.reason, row.failed = answer["error"], True
+
+
+class Workers:
+    """A process for each peer, and one more for its jobs on more cores, started when it is first asked for."""
+
+    def __init__(self, out: Path, plugins: list[str], stack: ExitStack) -> None:
+        self._out, self._plugins, self._stack = out, plugins, stack
+        self._started: dict[tuple[str, int], Worker] = {}
+
+    def of(self, peer: str, cores: int) -> Worker:
+        """The one that runs on so many cores."""
+        if (peer, cores) not in self._started:
+            worker = Worker(peer, cores, self._plugins, self._out / f"{peer}-{cores}.log")
+            self._stack.callback(worker.close)
+            self._started[peer, cores] = worker
+        return self._started[peer, cores]
 
 
 def label(precision: float | None) -> str:

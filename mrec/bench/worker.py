@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 import warnings
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,7 +25,7 @@ from mrec.bench.plugin import register
 class Worker:
     """The parent's end of such a process. versions: of the peer's packages; missing: why there is no peer."""
 
-    def __init__(self, peer: str, plugins: list[str], log: Path) -> None:
+    def __init__(self, peer: str, cores: int, plugins: list[str], log: Path) -> None:
         self._log = open(log, "w")
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
@@ -34,7 +35,7 @@ class Worker:
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        answer = self.ask(peer=peer, plugins=plugins)
+        answer = self.ask(peer=peer, cores=cores, plugins=plugins)
         self.versions: dict[str, str] = answer.get("versions", {})
         self.missing: str | None = answer.get("missing")
 
@@ -57,7 +58,8 @@ class Worker:
         """End it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # it may have ended by itself
+            self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
         self._log.close()
@@ -69,7 +71,7 @@ def main() -> None:
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
     start = json.loads(sys.stdin.readline())
-    allowed = use_cores(1)
+    use_cores(start["cores"])  # before the peer makes threads, which would stay where they were made
     for plugin in start["plugins"]:
         register(plugin)
     try:
@@ -85,15 +87,14 @@ def main() -> None:
         if key not in places:
             places.clear()  # the frames of the last one need not stay in memory
             places[key] = _place(peer, request)
-        _say(answers, answer(JOBS[request["job"]], places[key], request["check"], allowed))
+        _say(answers, answer(JOBS[request["job"]], places[key], request["check"]))
 
 
-def answer(job: Job, place: Place, check: bool, allowed: set[int]) -> dict[str, Any]:
+def answer(job: Job, place: Place, check: bool) -> dict[str, Any]:
     """What a job gave: {"sample": ...}, {"unsupported": reason} or {"error": traceback}."""
     try:
         if place.precision not in place.peer.precisions:
             raise Unsupported("stores to other precisions" if place.precision is None else "has no precision")
-        use_cores(job.cores, allowed)
         return {"sample": job.run(place, check).to_json()}
     except Unsupported as e:
         return {"unsupported": str(e)}
@@ -101,13 +102,10 @@ def answer(job: Job, place: Place, check: bool, allowed: set[int]) -> dict[str, 
         return {"error": traceback.format_exc(limit=-4)}
 
 
-def use_cores(count: int, allowed: set[int] | None = None) -> set[int]:
-    """Run on so many of the processors that this process had at first, which are returned."""
-    if not hasattr(os, "sched_setaffinity"):
-        return set()
-    allowed = allowed or os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(allowed)[:count])
-    return allowed
+def use_cores(count: int) -> None:
+    """Run on so many of the processors that this process may use, where the system can say so."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 def _place(peer: Peer, request: dict[str, Any]) -> Place:

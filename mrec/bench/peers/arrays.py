@@ -30,6 +30,7 @@ class ZarrPython(Peer):
     name = "zarr-python"
     packages: tuple[str, ...] = ("zarr",)
     suffix = ".zarr"
+    threaded = True
 
     def __init__(self) -> None:
         self.zarr = import_module("zarr")
@@ -121,6 +122,7 @@ class TensorStore(Peer):
     name = "tensorstore"
     packages = ("tensorstore",)
     suffix = ".zarr"
+    threaded = True
 
     def __init__(self) -> None:
         self.tensorstore = import_module("tensorstore")
@@ -156,9 +158,6 @@ class TensorStore(Peer):
             ]
             for write in waiting:
                 write.result()
-
-    def write_threaded(self, path: Path, frames: list[Any], precision: float | None) -> None:
-        self.write(path, frames, precision)
 
     def open(self, path: Path, data: DataSet) -> Any:
         return [self._open(path, name, read=True) for name in XYZ]

@@ -25,6 +25,7 @@ class Mrec(Peer):
     name = "mrec"
     packages = ("mrec",)
     suffix = ".mrec"
+    threaded = True
 
     def options(self, atoms: int) -> dict[str, Any]:
         """Of the writer, beside those that a job sets."""
@@ -140,6 +141,7 @@ class Molrs(Peer):
     name = "molrs"
     packages = ("molcrafts-molrs",)
     suffix = ".mrec"
+    threaded = True
 
     def __init__(self) -> None:
         self.molrs = import_module("molrs")
@@ -164,9 +166,6 @@ class Molrs(Peer):
         with self.writer(path, len(frames[0][0]), precision) as writer:
             for i, (x, y, z) in enumerate(frames):
                 writer.append(frame({"atoms": {"x": x, "y": y, "z": z}}), i)
-
-    def write_threaded(self, path: Path, frames: list[Any], precision: float | None) -> None:
-        self.write(path, frames, precision)
 
     def write_durably(self, path: Path, frames: list[Any], precision: float | None) -> None:
         with self.writer(path, len(frames[0][0]), precision, durable=True) as writer:
