@@ -8,7 +8,7 @@ CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc $(MREC_CFLA
 LDLIBS = $(or $(MREC_LDFLAGS),$(shell pkg-config --libs libdeflate libzstd)) -pthread -lm
 ARGS =
 
-.PHONY: demo test test-c bench bench-chunks lint docs amalgamation install clean distclean
+.PHONY: demo test test-c bench bench-docs bench-chunks lint docs amalgamation install clean distclean
 
 demo:
 	@tools/setup.sh convert plot
@@ -37,13 +37,18 @@ test-long-%:
 	@tools/setup.sh test
 	@$(PYTHON) -m pytest tests/long/test_$(subst -,_,$*).py $(ARGS)
 
+# mrec against its peers, as `mrec bench`: make bench ARGS=--quick.
 bench:
 	@tools/setup.sh bench
 	@$(PYTHON) -m benchmarks $(ARGS)
+
+# All figures of the documentation, anew: docs/figures.md, docs/plots, the tables of docs/performance.md.
+bench-docs:
+	@tools/setup.sh bench
+	@$(PYTHON) -m benchmarks --docs $(ARGS)
+	@$(PYTHON) -m benchmarks.memory
 	@$(PYTHON) -m benchmarks.reading
-	@$(PYTHON) -m benchmarks.packing
 	@$(PYTHON) -m benchmarks.dead
-	@$(PYTHON) -m benchmarks.instructions
 
 lint:
 	@tools/setup.sh dev

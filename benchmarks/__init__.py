@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mrec and its peers side by side, in one interleaved run: `make bench`."""
+"""What `mrec bench` runs, from a checkout, with programs in C and pages that are written anew: `make bench`."""

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 import mrec
-from benchmarks.__main__ import remove
-from benchmarks.report import replace_table
+from mrec.bench.job import remove
+from mrec.bench.report import replace_between
 from mrec.zarr import json
 
 ROOT = Path(__file__).parent
-BEGIN = "<!-- table: dead bytes -->\n"
+PAGE = ROOT.parent / "docs" / "performance.md"
 ATOMS = (1, 10, 100, 5000)
 LOOKS = 50  # at the files of a run, so many times
 MISSING = 2**64 - 1
@@ -49,7 +49,7 @@ def main() -> None:
         lines.append(run(options.out / "dead.mrec", atoms, precision, frames))
         print(lines[-1], flush=True)
     if not options.quick:
-        replace_table(ROOT.parent / "docs" / "performance.md", "\n".join(lines) + "\n", BEGIN)
+        replace_between(PAGE, "dead bytes", "\n".join(lines))
 
 
 def run(path: Path, atoms: int, precision: float, frames: int) -> str:

@@ -162,8 +162,8 @@ typedef struct mrec_options {
                                   may then report what failed in an earlier frame */
     const char *meta_json;     /* what the record says of itself, a JSON object: {"units":{"length":"angstrom"}}; NULL:
                                   nothing. The caller vouches that it is JSON */
-    uint64_t chunk_bytes;      /* the extents rule with so many bytes instead of 16 KiB (0), 1 KiB to 64 MiB; not together
-                                  with frames_per_chunk */
+    uint64_t chunk_bytes; /* the extents rule with so many bytes instead of 16 KiB (0), 1 KiB to 64 MiB; not together
+                             with frames_per_chunk */
 } mrec_options;
 
 /* The default configuration, written out. */

@@ -21,8 +21,9 @@ from zarr.codecs import ZstdCodec
 from zarr.codecs.numcodecs import Shuffle
 
 import mrec
-from benchmarks.data import water
 from mrec import _core
+from mrec.bench.data import liquid
+from mrec.bench.peer import rounded
 from mrec.errors import CorruptData
 
 RHODOPSIN = Path(__file__).parents[1] / "data/rhodopsin"
@@ -68,7 +69,7 @@ def rhodopsin() -> np.ndarray:
 def chunks() -> dict[str, np.ndarray]:
     """What columns hold: one frame a chunk or several, fine and coarse, and values that zframe leaves to zstd."""
     rng = np.random.default_rng(1)
-    small, large = water(99, 60).xyz, water(5001, 4).xyz
+    small, large = rounded(liquid(99, 60), 1e-3), rounded(liquid(5001, 4), 1e-3)
     residues = [rng.integers(-900, 900, rng.integers(7, 24)) / 1024 for _ in range(20)]
     found = {
         "many frames": np.ascontiguousarray(small[:21, 0]),
@@ -204,7 +205,7 @@ def test_zarr(tmp_path, chunk, reader):
 @pytest.mark.parametrize("atoms", [99, 5001])
 def test_molrs(tmp_path, atoms):
     reader = pytest.importorskip("molrs.io.mrec").MrecReader  # there is none for Python 3.11
-    frames = water(atoms, 45).xyz
+    frames = rounded(liquid(atoms, 45), 1e-3)
     schema = mrec.Schema().block("atoms", rows=atoms)
     for name in "xyz":
         schema.column(name, "f64", precision=1e-3)
