@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+
+# Frames of one call, after which it looks whether a signal came.
+cdef Py_ssize_t BETWEEN_SIGNALS = 64
 
 
 @cython.no_gc_clear
@@ -89,41 +93,23 @@ cdef class Writer:
         leading frame axis, strings as Text over all frames; values: a list of bytes or None a frame, each.
         """
         cdef mrec_error error
-        cdef Py_ssize_t f, n = steps.shape[0]
-        cdef const double[::1] ts = times
-        cdef list strides = [
-            None if block is None else [_frame_step(data, block[0], n) for data, valid in block[1]]
-            for block in blocks
-        ]
+        cdef Py_ssize_t f = 0, some, n = steps.shape[0]
+        if n == 0:
+            return
         self._enter()
+        cdef _Frames frames
         try:
-            for f in range(n):
-                self.slots.fill(
-                    steps[f], None if times is None else ts[f], None if boxes is None else boxes[f], blocks,
-                    [None if value is None else value[f] for value in values], 2,
-                )
-                self._move(f, strides)
+            frames = _Frames(self.slots, steps, times, boxes, blocks, values)
+            while f < n:
+                some = min(f + BETWEEN_SIGNALS, n)
                 with nogil:
-                    check(mrec_append(self.writer, &self.slots.frame, &error), &error)
+                    while f < some:
+                        frames.point_at(f)
+                        check(mrec_append(self.writer, &self.slots.frame, &error), &error)
+                        f += 1
+                PyErr_CheckSignals()
         finally:
             self.inside = False
-
-    cdef int _move(self, Py_ssize_t f, list strides) except -1:
-        """Point the slots, filled for frame 0, at frame f."""
-        cdef Py_ssize_t i, k
-        cdef mrec_column_data *at
-        for i in range(self.slots.nblocks):
-            if strides[i] is None:
-                continue
-            at = <mrec_column_data *>self.slots.blocks[i].columns
-            for k, (data, offsets, valid) in enumerate(<list>strides[i]):
-                if at[k].offsets != NULL:
-                    at[k].offsets += f * <Py_ssize_t>offsets
-                else:
-                    at[k].data = <const char *>at[k].data + f * <Py_ssize_t>data
-                if at[k].valid != NULL:
-                    at[k].valid += f * <Py_ssize_t>valid
-        return 0
 
     def flush(self, bint durable):
         """Publish every frame taken so far."""
@@ -179,11 +165,3 @@ cdef class Writer:
     @property
     def has_times(self):
         return mrec_has_times(self.writer)
-
-
-cdef tuple _frame_step(data, rows, frames):
-    """How far one frame moves: bytes of data, positions of offsets, bytes of the mask."""
-    if isinstance(data, _np.ndarray):
-        return data.strides[0], 0, rows
-    text, offsets = data
-    return 0, (len(offsets) - 1) // max(frames, 1), rows

@@ -18,7 +18,7 @@ _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**
 _SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _CHUNK = range(2**10, 2**26 + 1)
-_EXAMPLES = {"flush_every": "10s", "durable_every": "10s", "chunk": "256KiB"}
+_EXAMPLES = {"cache": "64MiB", "flush_every": "10s", "durable_every": "10s", "chunk": "256KiB"}
 _NEVER = math.inf
 _ALWAYS = -1.0  # 0 means "the default" to the core
 
