@@ -42,11 +42,14 @@ INLINE size_t equal_bits(const uint8_t *bytes, size_t n, size_t distance, uint64
         equal[i / 64] = equal_64(bytes + i, bytes + i - distance);
         sum += (size_t)__builtin_popcountll(equal[i / 64]);
     }
-    uint8_t last[64] = {0}, before[64];
-    memset(before, 1, sizeof before);
-    memcpy(last, bytes + i, n - i);
-    memcpy(before, bytes + i - distance, n - i);
-    uint64_t rest = equal_64(last, before);
+    uint64_t rest = 0;
+    if (i < n) {
+        uint8_t last[64] = {0}, before[64];
+        memset(before, 1, sizeof before);
+        memcpy(last, bytes + i, n - i);
+        memcpy(before, bytes + i - distance, n - i);
+        rest = equal_64(last, before);
+    }
     equal[i / 64] = rest;
     equal[i / 64 + 1] = 0;
     return sum + (size_t)__builtin_popcountll(rest);

@@ -357,6 +357,10 @@ static bool is_scattered(const stretch *s, uint64_t bits, const matches *m) {
     return mrec_match_sample(s->bytes, s->n, bits) > 256 / 3 + saved;
 }
 
+static bool is_constant(const uint8_t *bytes, size_t n) {
+    return memcmp(bytes, bytes + 1, n - 1) == 0;
+}
+
 static size_t changes_at_1(frame *f, const uint8_t *bytes, size_t n) {
     return n - 1 - mrec_equal_bits(bytes + 1, n - 1, 1, f->z->equal[2]);
 }
@@ -425,10 +429,6 @@ static void put_stretch(frame *f, const stretch *s) {
 
 /* ---- frames ---- */
 
-static bool is_constant(const uint8_t *bytes, size_t n) {
-    return memcmp(bytes, bytes + 1, n - 1) == 0;
-}
-
 static void put_plane(frame *f, const uint8_t *bytes, size_t n) {
     const size_t pieces = (n + MAX_BLOCK - 1) / MAX_BLOCK, most = (n + pieces - 1) / pieces; /* all alike */
     for (size_t at = 0; at < n && !f->left; at += most) {
@@ -464,6 +464,8 @@ static bool is_flat(frame *f, const uint8_t *planes, size_t n, size_t nplanes) {
     size_t changes = 0, varying = 0;
     for (size_t p = 0; p < nplanes; p++) {
         size_t these = 0;
+        if (is_constant(planes + p * n, n))
+            continue;
         for (size_t i = 0; i < LOOKS; i++)
             these += changes_at_1(f, planes + p * n + n / LOOKS * i, looked);
         if (these > LOOKS * looked / 4)

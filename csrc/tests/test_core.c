@@ -147,11 +147,12 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } tests[] = {
-        {"status", test_status},   {"buffer", test_buffer},     {"vlen", test_vlen},       {"crc32c", test_crc32c},
-        {"shuffle", test_shuffle}, {"quantize", test_quantize}, {"zframe", test_zframe},   {"codec", test_codec},
-        {"damage", test_damage},   {"shard", test_shard},       {"options", test_options}, {"strided", test_strided},
-        {"reader", test_reader},   {"archive", test_archive},   {"writer", test_writer},   {"threads", test_threads}};
+    } tests[] = {{"status", test_status},   {"buffer", test_buffer},   {"vlen", test_vlen},
+                 {"crc32c", test_crc32c},   {"shuffle", test_shuffle}, {"quantize", test_quantize},
+                 {"zframe", test_zframe},   {"codec", test_codec},     {"runs", test_runs},
+                 {"damage", test_damage},   {"shard", test_shard},     {"options", test_options},
+                 {"strided", test_strided}, {"reader", test_reader},   {"archive", test_archive},
+                 {"writer", test_writer},   {"threads", test_threads}};
     static const struct {
         const char *name;
         unsigned features;

@@ -4,9 +4,11 @@
 
 #include "crc32c.h"
 #include "quantize.h"
+#include "runs.h"
 #include "shuffle.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 static uint32_t crc32c_by_bits(uint32_t crc, const uint8_t *p, size_t n) {
     crc = ~crc;
@@ -58,7 +60,58 @@ static void check_shuffle(size_t size, size_t count) {
     free(back);
 }
 
+/* Nothing need be aligned. */
+static void check_offsets(size_t size, size_t count) {
+    size_t n = size * count;
+    uint8_t *in = random_bytes(n + 32, 1), *out = random_bytes(n + 32, 2), *back = random_bytes(n + 32, 3);
+    for (size_t offset = 0; offset <= 32; offset++) {
+        mrec_shuffle(in + offset, out + (32 - offset), n, size);
+        for (size_t i = 0; i < n; i++)
+            assert(out[32 - offset + i % size * count + i / size] == in[offset + i]);
+        mrec_unshuffle(out + (32 - offset), back + offset, n, size);
+        assert(memcmp(in + offset, back + offset, n) == 0);
+    }
+    free(in);
+    free(out);
+    free(back);
+}
+
+static void check_equal_bits(const uint8_t *bytes, size_t n, size_t distance) {
+    uint64_t equal[6];
+    size_t sum = 0;
+    assert(n < 64 * 5);
+    memset(equal, 0xff, sizeof equal);
+    size_t found = mrec_equal_bits(bytes, n, distance, equal);
+    for (size_t i = 0; i < (n / 64 + 2) * 64; i++) {
+        bool same = i < n && bytes[i] == bytes[i - distance];
+        sum += same;
+        assert((equal[i / 64] >> i % 64 & 1) == same);
+    }
+    assert(found == sum);
+    for (size_t i = 0, end = 0; i < n; i++) {
+        for (end = end > i ? end : i; end < n && bytes[end] == bytes[end - distance];)
+            end++;
+        assert(mrec_run_end(equal, i) == end);
+    }
+}
+
+void test_runs(void) {
+    enum { ROOM = 300, BEFORE = 100 };
+    for (unsigned rare = 1; rare <= 256; rare *= 4) { /* runs from short to longer than a word */
+        uint8_t *bytes = random_bytes(ROOM, rare);
+        for (size_t i = 0; i < ROOM; i++)
+            bytes[i] = bytes[i] * rare < 256;
+        for (size_t n = 0; n <= ROOM - BEFORE; n++)
+            for (size_t distance = 1; distance <= BEFORE; distance += distance < 4 ? 1 : 31)
+                check_equal_bits(bytes + (ROOM - n), n, distance);
+        free(bytes);
+    }
+}
+
 void test_shuffle(void) {
+    for (size_t size = 1; size <= 16; size *= 2)
+        for (size_t count = 0; count <= 70; count += count < 20 ? 1 : 7)
+            check_offsets(size, count);
     for (size_t size = 1; size <= 17; size++)
         for (size_t count = 0; count <= 100; count++)
             check_shuffle(size, count);
@@ -99,8 +152,45 @@ static double by_rule(double x, double q) {
     return !isfinite(x) || fabs(x) >= 0x1p52 * q ? x : copysign(nearbyint(x / q) * q, x);
 }
 
+/* Every special value in every lane, with others beside it, at every length and offset. */
+static void test_lanes(double q) {
+    const double special[] = {NAN,
+                              -NAN,
+                              INFINITY,
+                              -INFINITY,
+                              0.0,
+                              -0.0,
+                              0x1p-1074,
+                              -0x1p-1074,
+                              0.5 * q,
+                              -1.5 * q,
+                              2.5 * q,
+                              0x1p52 * q,
+                              -0x1p52 * q,
+                              0x1p52 * q - q,
+                              0x1p1023,
+                              -0x1p-1022,
+                              from_bits(0x7ff8000000abcdef),
+                              from_bits(0xfff800000000beef)};
+    double in[24], out[24];
+    for (size_t s = 0; s < sizeof special / sizeof special[0]; s++)
+        for (size_t n = 1; n <= 20; n++)
+            for (size_t lane = 0; lane < n; lane++) {
+                size_t offset = (s + n) % 4;
+                for (size_t i = 0; i < 24; i++)
+                    in[i] = out[i] = (double)i * 0.3 * q;
+                in[offset + lane] = special[s];
+                mrec_quantize(in + offset, out + offset, n, q);
+                for (size_t i = 0; i < 24; i++)
+                    assert(same(out[i], i < offset || i >= offset + n ? (double)i * 0.3 * q : by_rule(in[i], q)));
+            }
+}
+
 void test_quantize(void) {
     test_grid();
+    test_lanes(0x1p-10);
+    test_lanes(0x1p-7);
+    test_lanes(1);
     const double q = 0x1p-10;
     const double kept[] = {
         0.0,        -0.0, INFINITY, -INFINITY, 1e300, -1e300, 0x1p42, 0x1p42 + 0.5, 1.5, from_bits(0x7ff8000000abcdef),

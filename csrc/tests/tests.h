@@ -15,6 +15,7 @@ void test_buffer(void);
 void test_vlen(void);
 void test_crc32c(void);
 void test_shuffle(void);
+void test_runs(void);
 void test_quantize(void);
 void test_zframe(void);
 void test_codec(void);

@@ -39,6 +39,7 @@ int main(int argc, char **argv) {
         mrec_cpu_allow(allowed ? ~0u : 0);
         test_crc32c();
         test_shuffle();
+        test_runs();
         test_quantize();
     }
     printf("%#x\n", mrec_cpu());
