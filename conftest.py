@@ -25,6 +25,12 @@ def _example_folder(request: pytest.FixtureRequest, doctest_namespace: dict[str,
         doctest_namespace |= {"mrec": mrec, "np": np}
 
 
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what a call has done when it returns: with a thread behind the writer it may be under way."""
+    monkeypatch.setenv("MREC_THREADS", "1")
+
+
 def write_water(path: Path) -> None:
     schema = mrec.Schema().block("atoms", rows=3)
     for name in "xyz":

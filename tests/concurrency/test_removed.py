@@ -15,6 +15,8 @@ import mrec
 from mrec.errors import RecordLocked, RecordNotFound
 from tests.trajectory.ondisk import frames, tree, write
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 GONE = "the record was moved away or removed under its writer"
 ROWS = 50_000  # a frame is more than the writer gathers before it writes
 

@@ -179,6 +179,7 @@ with mrec.TrajectoryWriter(sys.argv[1], schema, flush_every=7) as w:
 """
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_end_of_a_running_simulation(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C leaves the `with` block, which lands what was appended; SIGTERM is a kill."""

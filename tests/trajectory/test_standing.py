@@ -13,6 +13,8 @@ import mrec
 from mrec.errors import CorruptData, MrecError, NotARecord, SchemaError, UnsupportedVersion
 from tests import golden
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROWS = 5
 
 

@@ -10,6 +10,8 @@ import pytest
 
 import mrec
 from mrec.errors import InvalidValue
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 from tests.trajectory.ondisk import attributes, frames, write
 
 
