@@ -47,24 +47,48 @@ static int ar_close(mrec_vfs *vfs, int fd) {
     return 0;
 }
 
-static ssize_t ar_pread(mrec_vfs *vfs, int fd, void *bytes, size_t n, uint64_t offset) {
-    const mrec_archive *a = archive_of(vfs);
-    const mrec_archive_entry *entry = &a->entries[fd];
+static ssize_t read_part(const mrec_archive *a, const mrec_archive_entry *entry, uint8_t *bytes, size_t n,
+                         uint64_t offset) {
     uint64_t left = offset < entry->size ? entry->size - offset : 0;
     if (n > left)
         n = (size_t)left;
     size_t done = 0;
     while (done < n) {
-        ssize_t got = a->base->pread(a->base, a->fd, (char *)bytes + done, n - done, entry->offset + offset + done);
+        ssize_t got = a->base->pread(a->base, a->fd, bytes + done, n - done, entry->offset + offset + done);
         if (got < 0 && got != -EINTR)
             return got;
         if (got == 0)
             break;
         done += got > 0 ? (size_t)got : 0;
     }
-    if (offset == 0 && done == entry->size && mrec_crc32(0, bytes, done) != entry->crc32)
-        return -EBADMSG;
     return (ssize_t)done;
+}
+
+static ssize_t ar_preadv(mrec_vfs *vfs, int fd, const struct iovec *parts, int n, uint64_t offset) {
+    const mrec_archive *a = archive_of(vfs);
+    const mrec_archive_entry *entry = &a->entries[fd];
+    uint64_t done = 0;
+    for (int i = 0; i < n; i++) {
+        ssize_t got = read_part(a, entry, parts[i].iov_base, parts[i].iov_len, offset + done);
+        if (got < 0)
+            return got;
+        done += (uint64_t)got;
+        if ((size_t)got < parts[i].iov_len)
+            break;
+    }
+    if (offset > 0 || done < entry->size)
+        return (ssize_t)done;
+    uint32_t crc = 0;
+    for (uint64_t left = done; left > 0; parts++) {
+        size_t size = parts->iov_len < left ? parts->iov_len : (size_t)left;
+        crc = mrec_crc32(crc, parts->iov_base, size);
+        left -= size;
+    }
+    return crc == entry->crc32 ? (ssize_t)done : -EBADMSG;
+}
+
+static ssize_t ar_pread(mrec_vfs *vfs, int fd, void *bytes, size_t n, uint64_t offset) {
+    return ar_preadv(vfs, fd, &(struct iovec){bytes, n}, 1, offset);
 }
 
 static int64_t ar_size(mrec_vfs *vfs, int fd) {
@@ -125,6 +149,7 @@ static const mrec_vfs calls = {
     .open = ar_open,
     .close = ar_close,
     .pread = ar_pread,
+    .preadv = ar_preadv,
     .pwrite = ar_pwrite,
     .size = ar_size,
     .truncate = ar_truncate,

@@ -21,8 +21,8 @@ mrec_status mrec_archive_new(mrec_vfs *base, int fd, const char *root, const mre
                              mrec_archive **, mrec_error *);
 void mrec_archive_free(mrec_archive *);
 
-/* Its calls: open (of <root>/<key>, read-only), close, pread and size; all others answer -EROFS. An entry that is read
- * whole in one call is checked: -EBADMSG when its CRC-32 does not match. Lives as long as the archive. */
+/* Its calls: open (of <root>/<key>, read-only), close, pread, preadv and size; all others answer -EROFS. An entry that
+ * is read whole in one call is checked: -EBADMSG when its CRC-32 does not match. Lives as long as the archive. */
 mrec_vfs *mrec_archive_vfs(mrec_archive *);
 
 #endif

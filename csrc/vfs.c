@@ -56,6 +56,10 @@ mrec_status mrec_file_close(mrec_vfs *vfs, int fd, const char *path, mrec_error 
     return result < 0 && result != -EINTR ? mrec_fail_errno(error, -result, path, "cannot close") : MREC_OK;
 }
 
+static mrec_status fails_checksum(const char *path, mrec_error *error) {
+    return mrec_fail(error, MREC_E_CORRUPT, path, "what is stored fails the checksum of its storage");
+}
+
 mrec_status mrec_file_read(mrec_vfs *vfs, int fd, const char *path, void *bytes, size_t n, uint64_t offset,
                            mrec_error *error) {
     uint8_t *at = bytes;
@@ -63,7 +67,7 @@ mrec_status mrec_file_read(mrec_vfs *vfs, int fd, const char *path, void *bytes,
         ssize_t got;
         MREC_RETRY(got, vfs->pread(vfs, fd, at, n, offset));
         if (got == -EBADMSG)
-            return mrec_fail(error, MREC_E_CORRUPT, path, "what is stored fails the checksum of its storage");
+            return fails_checksum(path, error);
         if (got < 0)
             return mrec_fail_errno(error, (int)-got, path, "cannot read");
         if (got == 0)
@@ -81,6 +85,8 @@ mrec_status mrec_file_read_parts(mrec_vfs *vfs, int fd, const char *path, const 
     ssize_t got = -EINTR;
     while (vfs->preadv != NULL && got == -EINTR)
         got = vfs->preadv(vfs, fd, parts, n, offset);
+    if (got == -EBADMSG)
+        return fails_checksum(path, error);
     size_t done = got > 0 ? (size_t)got : 0; /* one by one, what it left or failed at */
     for (int i = 0; i < n; i++) {
         size_t skip = done < parts[i].iov_len ? done : parts[i].iov_len;
