@@ -28,7 +28,7 @@ typedef struct request {
     const int64_t *next; /* where the stretches begin that are wanted after these rows, `rows` each */
     uint64_t nnext, rows;
     uint64_t planned;     /* chunks below this number are wanted in a row */
-    bool few, single;     /* the call needs few chunks; only one */
+    bool few;             /* the call needs few chunks */
     const uint8_t *last;  /* numbers: the chunk that was read last, which the next rows may be in too */
     mrec_item *last_item; /* that holds it, or NULL: the worker does */
     uint64_t last_number;
@@ -232,7 +232,7 @@ static mrec_status hold(mrec_source *source, request *want, mrec_item *item, mre
 static uint64_t count_straight(const mrec_source *source, const mrec_chunk *c, const request *want, void **to) {
     uint64_t rows = source->spec.ndim ? source->spec.chunk[0] : 1, first = source->spec.ndim ? c->at[0] * rows : 0;
     if (mrec_source_is_string(source) || !source->close_rows || first < want->start || want->stop - first < rows ||
-        want->stride != (ptrdiff_t)(source->row_elements * source->unit) || (want->single && !source->plain))
+        want->stride != (ptrdiff_t)(source->row_elements * source->unit))
         return 0;
     *to = want->out + (ptrdiff_t)(first - want->start) * want->stride;
     return source->in_rows ? (want->stop - first) / rows : 1;
@@ -285,7 +285,7 @@ static mrec_fetch plan(const mrec_source *source, const mrec_chunk *c, request *
         fetch.skip = first * row_bytes;
         fetch.size = n * row_bytes;
     } else {
-        fetch.keep = want->few && (want->single || n < rows);
+        fetch.keep = want->few && n < rows; /* what is wanted whole is seldom wanted again */
     }
     return fetch;
 }
@@ -396,7 +396,6 @@ static void estimate(const mrec_source *source, const int64_t *starts, uint64_t 
     uint64_t budget = source->plain ? KEPT_PLAIN : mrec_cache_budget(source->cache) / KEPT_SHARE;
     want->few =
         mrec_mul(all, source->chunks_per_row, &all) && mrec_mul(all, source->chunk_bytes, &bytes) && bytes <= budget;
-    want->single = want->few && all == 1;
 }
 
 /* Under the read lock. */
