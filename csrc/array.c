@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define UNSYNCED_SHARDS 8
+
 static bool is_string(const mrec_array *array) {
     return array->layout.dtype == MREC_STRING;
 }
@@ -105,7 +107,30 @@ static mrec_status each_parent(const mrec_array *array, const char *file, bool d
     return status;
 }
 
+/* All but the last. */
+static void drop_full_shards(mrec_array *array) {
+    for (size_t i = 0; i + 1 < array->nshards; i++)
+        mrec_shard_free(array->shards[i]);
+    if (array->nshards > 1) {
+        array->shards[0] = last_shard(array);
+        array->nshards = 1;
+    }
+}
+
+/* Full shards do not pile up in memory where nobody asks for a sync. */
+static mrec_status let_full_shards_go(mrec_array *array, mrec_error *error) {
+    for (size_t i = 0; i < array->nshards; i++)
+        MREC_TRY(mrec_shard_land(array->shards[i], error));
+    if (!array->store->never_sync)
+        return mrec_array_sync(array, error);
+    MREC_TRY(mrec_array_close(array, error));
+    drop_full_shards(array);
+    return MREC_OK;
+}
+
 static mrec_status add_shard(mrec_array *array, uint64_t number, mrec_shard *shard, mrec_error *error) {
+    if (array->nshards == UNSYNCED_SHARDS)
+        MREC_TRY(let_full_shards_go(array, error));
     mrec_shard **grown = realloc(array->shards, (array->nshards + 1) * sizeof *grown);
     if (!grown) {
         mrec_shard_free(shard);
@@ -249,12 +274,7 @@ mrec_status mrec_array_sync(mrec_array *array, mrec_error *error) {
         if (mrec_shard_take_created(shard))
             MREC_TRY(each_parent(array, mrec_shard_path(shard), true, mrec_dir_sync, error));
     }
-    for (size_t i = 0; i + 1 < array->nshards; i++)
-        mrec_shard_free(array->shards[i]);
-    if (array->nshards > 1) {
-        array->shards[0] = last_shard(array);
-        array->nshards = 1;
-    }
+    drop_full_shards(array);
     return MREC_OK;
 }
 
@@ -309,6 +329,20 @@ void mrec_array_set_durable(mrec_array *array) {
         mrec_shard_set_durable(
             last_shard(array),
             mrec_shard_place(last_shard(array), last_chunk(array) % array->layout.chunks_per_shard).offset);
+}
+
+mrec_status mrec_array_last_chunk(mrec_array *array, mrec_buffer *out, mrec_error *error) {
+    const size_t whole = array->row_bytes * (size_t)array->layout.rows_per_chunk;
+    mrec_buffer stored = {0};
+    MREC_TRY(mrec_buffer_reserve(out, whole, error));
+    out->size = whole;
+    mrec_status status =
+        mrec_shard_get(last_shard(array), last_chunk(array) % array->layout.chunks_per_shard, &stored, error);
+    if (status == MREC_OK)
+        status = mrec_decode(array->store->coder, &array->layout.pipeline, stored.data, stored.size, out->data, whole,
+                             error);
+    mrec_buffer_free(&stored);
+    return status;
 }
 
 /* ---- opening to append ---- */

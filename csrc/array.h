@@ -17,6 +17,7 @@ typedef struct mrec_store {
     mrec_coder *coder;
     mrec_pool *pool; /* encodes whole chunks; NULL: they are encoded as they come */
     char *root;      /* the record's directory */
+    bool never_sync; /* full shards are let go unsynced */
 } mrec_store;
 
 typedef struct mrec_array {
@@ -59,6 +60,9 @@ mrec_status mrec_array_load(mrec_array *, uint64_t length, const mrec_tail *dura
 /* Append rows: nrows * row_bytes bytes, or for strings nrows * row_items times u32 length + bytes, n bytes in all.
  * Whole chunks go out as they fill. */
 mrec_status mrec_array_append(mrec_array *, const void *rows, uint64_t nrows, size_t n, mrec_error *);
+
+/* The last chunk of an array whose length is a number of whole chunks and not 0, decoded: *out holds nothing else. */
+mrec_status mrec_array_last_chunk(mrec_array *, mrec_buffer *out, mrec_error *);
 
 /* Put the open chunk and all indexes on disk. The document is not touched. The store is settled before. */
 mrec_status mrec_array_land(mrec_array *, mrec_error *);

@@ -119,19 +119,39 @@ mrec_status mrec_block_set_attributes(mrec_block_state *state, mrec_error *error
 
 /* ---- applying ---- */
 
+/* What is kept of an update whose rows were not copied: moving atoms differ from the update before in that. */
+#define BEGINNING 4096
+
 static bool same(const mrec_buffer *a, const mrec_buffer *b) {
     return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
 }
 
-static bool changed(const mrec_block_state *state, const mrec_staged_block *staged) {
-    if (state->updates == 0 || staged->rows != state->last_rows)
-        return true;
-    for (size_t i = 0; i < state->block->ncolumns; i++) {
-        const mrec_column_state *column = &state->columns[i];
-        if (!same(&staged->columns[i].rows, &column->last) || !same(&staged->columns[i].mask, &column->last_mask))
-            return true;
-    }
-    return false;
+/* As far as the update before is kept. */
+static bool begin_alike(const mrec_staged_column *staged, const mrec_column_state *column) {
+    const size_t n = column->last.size;
+    return (column->cut ? n < staged->size : n == staged->size) &&
+           (n == 0 || memcmp(staged->at, column->last.data, n) == 0) && same(&staged->mask, &column->last_mask);
+}
+
+/* The whole of the update before, read back. */
+static mrec_status differs(const mrec_staged_column *staged, mrec_column_state *column, bool *changed,
+                           mrec_error *error) {
+    if (!column->cut)
+        return MREC_OK;
+    MREC_TRY(mrec_array_last_chunk(column->rows, &column->last, error));
+    column->cut = false;
+    *changed = !begin_alike(staged, column);
+    return MREC_OK;
+}
+
+static mrec_status compare(mrec_block_state *state, const mrec_staged_block *staged, bool *changed, mrec_error *error) {
+    *changed = state->updates == 0 || staged->rows != state->last_rows;
+    for (size_t i = 0; !*changed && i < state->block->ncolumns; i++)
+        *changed = !begin_alike(&staged->columns[i], &state->columns[i]);
+    state->still = state->updates == 0 || !*changed;
+    for (size_t i = 0; !*changed && i < state->block->ncolumns; i++)
+        MREC_TRY(differs(&staged->columns[i], &state->columns[i], changed, error));
+    return MREC_OK;
 }
 
 static void swap(mrec_buffer *a, mrec_buffer *b) {
@@ -140,12 +160,29 @@ static void swap(mrec_buffer *a, mrec_buffer *b) {
     *b = t;
 }
 
-void mrec_block_prime(mrec_block_state *state, mrec_staged_block *staged) {
+/* Rows that were not copied: their beginning, when all of them are a chunk now and the next will differ early. */
+static mrec_status keep(mrec_column_state *column, const mrec_staged_column *staged, bool still, mrec_error *error) {
+    const bool is_chunk = column->rows->length > 0 && column->rows->length % column->rows->layout.rows_per_chunk == 0;
+    column->cut = is_chunk && !still && staged->size > BEGINNING;
+    column->last.size = 0;
+    return mrec_buffer_add(&column->last, staged->at, column->cut ? BEGINNING : staged->size, error);
+}
+
+mrec_status mrec_block_prime(mrec_block_state *state, mrec_staged_block *staged, mrec_error *error) {
     for (size_t i = 0; i < state->block->ncolumns; i++) {
-        swap(&staged->columns[i].rows, &state->columns[i].last);
-        swap(&staged->columns[i].mask, &state->columns[i].last_mask);
+        mrec_column_state *column = &state->columns[i];
+        mrec_staged_column *now = &staged->columns[i];
+        swap(&now->mask, &column->last_mask);
+        if (now->size > 0 && now->at != now->copy.data) {
+            MREC_TRY(keep(column, now, state->still, error));
+            continue;
+        }
+        now->copy.size = now->size;
+        swap(&now->copy, &column->last);
+        column->cut = false;
     }
     state->last_rows = staged->rows;
+    return MREC_OK;
 }
 
 static mrec_status append_u64(mrec_array *array, uint64_t value, mrec_error *error) {
@@ -179,15 +216,17 @@ static mrec_status settle_form(mrec_block_state *state, uint64_t rows, uint64_t 
 }
 
 mrec_status mrec_block_apply(mrec_block_state *state, mrec_staged_block *staged, uint64_t ordinal, mrec_error *error) {
-    if (!changed(state, staged))
+    bool changed;
+    MREC_TRY(compare(state, staged, &changed, error));
+    if (!changed)
         return MREC_OK;
     MREC_TRY(settle_form(state, staged->rows, ordinal, error));
     for (size_t i = 0; i < state->block->ncolumns; i++) {
         const mrec_column_state *column = &state->columns[i];
-        const mrec_buffer *rows = &staged->columns[i].rows, *mask = &staged->columns[i].mask;
-        MREC_TRY(mrec_array_append(column->rows, rows->data, staged->rows, rows->size, error));
+        const mrec_staged_column *now = &staged->columns[i];
+        MREC_TRY(mrec_array_append(column->rows, now->at, staged->rows, now->size, error));
         if (column->mask)
-            MREC_TRY(mrec_array_append(column->mask, mask->data, staged->rows, mask->size, error));
+            MREC_TRY(mrec_array_append(column->mask, now->mask.data, staged->rows, now->mask.size, error));
     }
     state->updates++;
     state->total_rows += staged->rows;
@@ -195,8 +234,7 @@ mrec_status mrec_block_apply(mrec_block_state *state, mrec_staged_block *staged,
         MREC_TRY(append_u64(state->step_index, ordinal, error));
         MREC_TRY(append_u64(state->offset, state->total_rows, error));
     }
-    mrec_block_prime(state, staged);
-    return MREC_OK;
+    return mrec_block_prime(state, staged, error);
 }
 
 mrec_status mrec_block_visit(mrec_block_state *state, uint64_t nframes, mrec_node_visit visit, void *arg,

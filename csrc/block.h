@@ -18,7 +18,8 @@ typedef struct mrec_column_state {
     double grid; /* of the precision, 0 without */
     mrec_array *rows;
     mrec_array *mask;            /* NULL unless nullable */
-    mrec_buffer last, last_mask; /* the update before, for the change check */
+    mrec_buffer last, last_mask; /* the update before, for the change check ... */
+    bool cut;                    /* ... or only how it begins: all of it is the last chunk */
 } mrec_column_state;
 
 typedef struct mrec_block_state {
@@ -31,6 +32,7 @@ typedef struct mrec_block_state {
     uint64_t updates, total_rows;
     uint64_t uniform_rows; /* while REGULAR */
     uint64_t last_rows;
+    bool still; /* the last update began like the one before */
     mrec_column_state *columns;
     mrec_array *step_index, *offset; /* while INDEXED */
 } mrec_block_state;
@@ -44,12 +46,12 @@ void mrec_block_free(mrec_block_state *);
 /* Make the arrays that are missing, by the layout rules. */
 mrec_status mrec_block_make_columns(mrec_block_state *, const mrec_options *, mrec_error *);
 
-/* What was staged becomes the update of frame `ordinal`, unless it equals the update before bit for bit. Its rows are
- * exchanged for those of the update before. A failure leaves the block unusable. */
+/* What was staged becomes the update of frame `ordinal`, unless it equals the update before bit for bit. Its rows,
+ * unless they are the caller's, are exchanged for those of the update before. A failure leaves the block unusable. */
 mrec_status mrec_block_apply(mrec_block_state *, mrec_staged_block *, uint64_t ordinal, mrec_error *);
 
 /* What was staged becomes the update before, without a trace on disk (opening to append). */
-void mrec_block_prime(mrec_block_state *, mrec_staged_block *);
+mrec_status mrec_block_prime(mrec_block_state *, mrec_staged_block *, mrec_error *);
 
 /* The group's attributes for the present form. */
 mrec_status mrec_block_set_attributes(mrec_block_state *, mrec_error *);

@@ -178,6 +178,7 @@ static mrec_status init_sequence(mrec_sequence *seq, mrec_vfs *vfs, const mrec_l
     }
     MREC_TRY(mrec_cell_init(&seq->cell, &seq->store, "", error));
     seq->complete = true;
+    seq->store.never_sync = options->no_durable;
     return mrec_sequence_make_arrays(seq, options, error);
 }
 

@@ -88,6 +88,7 @@ static mrec_status load_sequence(mrec_sequence *seq, mrec_vfs *vfs, const mrec_l
         mrec_sequence_init(seq, vfs, lock, path, schema, standing->schema_json, standing->other_attributes, error));
     seq->marker.on_disk = true;
     seq->complete = standing->complete;
+    seq->store.never_sync = options->no_durable;
     for (size_t i = 0; i < schema->nblocks; i++)
         MREC_TRY(load_block(seq, i, &standing->blocks[i], error));
     MREC_TRY(load_cell(seq, standing, error));

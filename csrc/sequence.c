@@ -125,7 +125,7 @@ mrec_status mrec_sequence_apply(mrec_sequence *seq, mrec_staged *staged, mrec_er
 mrec_status mrec_sequence_prime(mrec_sequence *seq, mrec_staged *last, mrec_error *error) {
     for (size_t i = 0; i < last->nblocks; i++)
         if (last->blocks[i].present)
-            mrec_block_prime(&seq->blocks[i], &last->blocks[i]);
+            MREC_TRY(mrec_block_prime(&seq->blocks[i], &last->blocks[i], error));
     if (last->has_cell)
         seq->cell.last = last->cell;
     return mrec_cell_set_attributes(&seq->cell, error);

@@ -192,16 +192,39 @@ static mrec_status write_waiting(mrec_shard *shard, mrec_error *error) {
     return MREC_OK;
 }
 
-/* The last nbytes that wait are this chunk. */
-static mrec_status take_waiting(mrec_shard *shard, uint64_t chunk, size_t nbytes, mrec_error *error) {
+static void take_place(mrec_shard *shard, uint64_t chunk, size_t nbytes) {
     mrec_shard_set_place(shard, chunk, (mrec_place){shard->end, nbytes});
     shard->end += nbytes;
     shard->open_offset = MREC_NO_PLACE;
+}
+
+/* The last nbytes that wait are this chunk. */
+static mrec_status take_waiting(mrec_shard *shard, uint64_t chunk, size_t nbytes, mrec_error *error) {
+    take_place(shard, chunk, nbytes);
     return shard->waiting.size >= GATHER ? write_waiting(shard, error) : MREC_OK;
+}
+
+/* A large chunk that is stored as it stands goes out without a copy, while what was summed is still in the cache. */
+static mrec_status put_plain(mrec_shard *shard, uint64_t chunk, const uint8_t *bytes, size_t n, mrec_error *error) {
+    uint32_t crc = 0;
+    uint8_t sum[4];
+    MREC_TRY(write_waiting(shard, error));
+    for (size_t at = 0, size; at < n; at += size) {
+        size = n - at < GATHER ? n - at : GATHER;
+        crc = mrec_crc32c(crc, bytes + at, size);
+        MREC_TRY(write_at(shard, bytes + at, size, shard->end + at, error));
+    }
+    mrec_store_u32(sum, crc);
+    MREC_TRY(write_at(shard, sum, sizeof sum, shard->end + n, error));
+    take_place(shard, chunk, n + sizeof sum);
+    return MREC_OK;
 }
 
 mrec_status mrec_shard_put(mrec_shard *shard, uint64_t chunk, mrec_coder *coder, const mrec_pipeline *pipeline,
                            const void *bytes, size_t n, mrec_error *error) {
+    size_t checksums;
+    if (n >= GATHER / 2 && mrec_pipeline_plain(pipeline, &checksums) && checksums == 4)
+        return put_plain(shard, chunk, bytes, n, error);
     size_t before = shard->waiting.size;
     MREC_TRY(mrec_encode(coder, pipeline, bytes, n, &shard->waiting, error));
     return take_waiting(shard, chunk, shard->waiting.size - before, error);
@@ -274,6 +297,7 @@ mrec_status mrec_shard_sync(mrec_shard *shard, mrec_error *error) {
 mrec_status mrec_shard_get(mrec_shard *shard, uint64_t chunk, mrec_buffer *out, mrec_error *error) {
     mrec_place place = mrec_shard_place(shard, chunk);
     uint64_t size = 0, stop;
+    MREC_TRY(write_waiting(shard, error));
     MREC_TRY(open_file(shard, error));
     MREC_TRY(mrec_file_size(shard->files->vfs, shard->fd, shard->path, &size, error));
     if (!mrec_add(place.offset, place.nbytes, &stop) || stop > size || place.offset < index_size(shard))

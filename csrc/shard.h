@@ -71,7 +71,7 @@ void mrec_shard_set_place(mrec_shard *shard, uint64_t chunk, mrec_place place);
  * of all its bytes. Identifies a version of the chunk. Reads the file. */
 mrec_status mrec_shard_checksum(mrec_shard *shard, uint64_t chunk, const mrec_pipeline *, uint32_t *crc, mrec_error *);
 
-/* The stored bytes of a chunk appended to *out; the entry is checked against the file. */
+/* The stored bytes of a chunk appended to *out, after what waits is written; the entry is checked against the file. */
 mrec_status mrec_shard_get(mrec_shard *shard, uint64_t chunk, mrec_buffer *out, mrec_error *);
 
 /* Cut the file behind the last place that an entry names, and let slots of `slot` bytes be taken from the gaps before

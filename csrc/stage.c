@@ -20,7 +20,7 @@ void mrec_staged_free(mrec_staged *staged) {
     for (size_t i = 0; staged->blocks && i < staged->nblocks; i++) {
         mrec_staged_column *columns = staged->blocks[i].columns;
         for (size_t k = 0; columns && k < staged->blocks[i].ncolumns; k++) {
-            mrec_buffer_free(&columns[k].rows);
+            mrec_buffer_free(&columns[k].copy);
             mrec_buffer_free(&columns[k].mask);
         }
         free(columns);
@@ -111,36 +111,46 @@ static void widen(double *out, const mrec_column_data *data, uint64_t rows, size
 static void zero_null_rows(mrec_staged_column *staged, size_t row_bytes) {
     for (size_t i = 0; i < staged->mask.size; i++)
         if (!staged->mask.data[i])
-            memset(staged->rows.data + i * row_bytes, 0, row_bytes);
+            memset(staged->copy.data + i * row_bytes, 0, row_bytes);
+}
+
+/* Whether the caller's rows are a chunk as they stand: one run, to be neither converted nor rounded. */
+static bool is_chunk(const mrec_column_state *state, const mrec_column_data *data, uint64_t rows) {
+    return rows == state->rows->layout.rows_per_chunk && !data->f32 && state->grid == 0 && !state->column->nullable &&
+           state->column->dtype != MREC_BOOL &&
+           (data->stride == 0 || data->stride == (ptrdiff_t)state->rows->row_bytes);
 }
 
 static mrec_status stage_fixed(const mrec_column_state *state, mrec_staged_column *staged, const mrec_column_data *data,
-                               uint64_t rows, const where *at, mrec_error *error) {
+                               uint64_t rows, bool borrow, const where *at, mrec_error *error) {
     size_t row_bytes = state->rows->row_bytes;
     uint64_t n;
     if (!mrec_mul(rows, row_bytes, &n) || n > SIZE_MAX / 2)
         return refuse(at, error, "more bytes than memory can address");
     if (rows && !data->data)
         return refuse(at, error, "no data");
-    MREC_TRY(mrec_buffer_reserve(&staged->rows, (size_t)n, error));
-    staged->rows.size = (size_t)n;
-    if (rows == 0)
+    staged->at = data->data;
+    staged->size = (size_t)n;
+    if (rows == 0 || (borrow && is_chunk(state, data, rows)))
         return MREC_OK;
     if (data->f32 && state->column->dtype != MREC_F64)
         return refuse(at, error, "only an f64 column takes float data");
-    double *values = (double *)(void *)staged->rows.data;
+    MREC_TRY(mrec_buffer_reserve(&staged->copy, (size_t)n, error));
+    staged->copy.size = (size_t)n;
+    staged->at = staged->copy.data;
+    double *values = (double *)(void *)staged->copy.data;
     const double *unrounded = values;
     if (data->f32)
         widen(values, data, rows, row_bytes / sizeof(double));
     else if (state->grid != 0 && is_one_run_of_doubles(data, row_bytes))
         unrounded = data->data; /* rounding copies them */
     else
-        gather(staged->rows.data, data, rows, row_bytes);
+        gather(staged->copy.data, data, rows, row_bytes);
     if (state->grid != 0)
         mrec_quantize(unrounded, values, (size_t)n / sizeof(double), state->grid);
     if (state->column->dtype == MREC_BOOL)
         for (size_t i = 0; i < n; i++)
-            staged->rows.data[i] = staged->rows.data[i] != 0;
+            staged->copy.data[i] = staged->copy.data[i] != 0;
     zero_null_rows(staged, row_bytes);
     return MREC_OK;
 }
@@ -150,7 +160,7 @@ static mrec_status stage_strings(const mrec_column_state *state, mrec_staged_col
     const uint8_t *bytes = data->data;
     const size_t per_row = state->rows->row_items;
     uint64_t count;
-    staged->rows.size = 0;
+    staged->copy.size = 0;
     if ((rows && !data->offsets) || !mrec_mul(rows, per_row, &count))
         return refuse(at, error, "strings need offsets, and fewer of them than 2^64");
     for (uint64_t i = 0; i < count; i++) {
@@ -164,10 +174,12 @@ static mrec_status stage_strings(const mrec_column_state *state, mrec_staged_col
             return refuse(at, error, "a string is not valid UTF-8");
         uint8_t length[4];
         mrec_store_u32(length, (uint32_t)(stop - start));
-        MREC_TRY(mrec_buffer_add(&staged->rows, length, 4, error));
+        MREC_TRY(mrec_buffer_add(&staged->copy, length, 4, error));
         if (stop > start)
-            MREC_TRY(mrec_buffer_add(&staged->rows, bytes + start, (size_t)(stop - start), error));
+            MREC_TRY(mrec_buffer_add(&staged->copy, bytes + start, (size_t)(stop - start), error));
     }
+    staged->at = staged->copy.data;
+    staged->size = staged->copy.size;
     return MREC_OK;
 }
 
@@ -185,7 +197,7 @@ static mrec_status check_rows(const mrec_block *block, uint64_t rows, uint64_t f
 
 /* ---- blocks ---- */
 
-static mrec_status stage_block(const mrec_block_state *state, const mrec_block_data *data, uint64_t frame,
+static mrec_status stage_block(const mrec_block_state *state, const mrec_block_data *data, uint64_t frame, bool borrow,
                                mrec_staged_block *staged, mrec_error *error) {
     MREC_TRY(check_rows(state->block, data->rows, frame, error));
     for (size_t i = 0; i < state->block->ncolumns; i++) {
@@ -194,7 +206,7 @@ static mrec_status stage_block(const mrec_block_state *state, const mrec_block_d
         MREC_TRY(stage_mask(&staged->columns[i], &data->columns[i], data->rows, &at, error));
         MREC_TRY(column->column->dtype == MREC_STRING
                      ? stage_strings(column, &staged->columns[i], &data->columns[i], data->rows, &at, error)
-                     : stage_fixed(column, &staged->columns[i], &data->columns[i], data->rows, &at, error));
+                     : stage_fixed(column, &staged->columns[i], &data->columns[i], data->rows, borrow, &at, error));
     }
     staged->rows = data->rows;
     return MREC_OK;
@@ -203,7 +215,7 @@ static mrec_status stage_block(const mrec_block_state *state, const mrec_block_d
 uint64_t mrec_staged_bytes(const mrec_staged_block *staged) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < staged->ncolumns; i++)
-        bytes += staged->columns[i].rows.size;
+        bytes += staged->columns[i].size;
     return bytes;
 }
 
@@ -300,7 +312,7 @@ mrec_status mrec_stage_content(const mrec_sequence *seq, const mrec_frame *frame
         staged->blocks[i].present = frame->blocks && frame->blocks[i].present;
         if (!staged->blocks[i].present)
             continue;
-        MREC_TRY(stage_block(&seq->blocks[i], &frame->blocks[i], number, &staged->blocks[i], error));
+        MREC_TRY(stage_block(&seq->blocks[i], &frame->blocks[i], number, staged->borrows, &staged->blocks[i], error));
         staged->bytes += mrec_staged_bytes(&staged->blocks[i]);
     }
     staged->has_cell = frame->cell != NULL;

@@ -20,7 +20,9 @@ typedef struct mrec_taken {
 } mrec_taken;
 
 typedef struct mrec_staged_column {
-    mrec_buffer rows; /* strings: u32 length + bytes each */
+    const uint8_t *at; /* its bytes, in `copy` or where the caller has them; strings: u32 length + bytes each */
+    size_t size;
+    mrec_buffer copy;
     mrec_buffer mask; /* empty unless nullable */
 } mrec_staged_column;
 
@@ -40,6 +42,7 @@ typedef struct mrec_staged {
     mrec_staged_block *blocks; /* schema order */
     mrec_buffer *values;
     uint64_t bytes; /* of its blocks */
+    bool borrows;   /* it is applied before the caller's arrays change: what is a chunk as it stands is not copied */
 } mrec_staged;
 
 /* Room for frames of this schema. */

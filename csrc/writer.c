@@ -137,12 +137,18 @@ static mrec_status commit(void *arg, mrec_commit_kind kind) {
 
 /* ---- handing over ---- */
 
+static mrec_status stage_here(mrec_writer *writer, mrec_error *error) {
+    MREC_TRY(mrec_staged_new(&writer->sequence.declared.schema, &writer->staged, error));
+    writer->staged->borrows = true;
+    return MREC_OK;
+}
+
 /* threads = 2: the caller's and one behind it, which both encode; more: others that do nothing but encode. */
 static mrec_status start_threads(mrec_writer *writer, mrec_error *error) {
     mrec_sequence *seq = &writer->sequence;
     const mrec_background_work work = {.arg = writer, .apply = apply, .commit = commit};
     if (writer->options.threads < 2)
-        return mrec_staged_new(&seq->declared.schema, &writer->staged, error);
+        return stage_here(writer, error);
     if (!seq->store.pool)
         MREC_TRY(mrec_pool_new(writer->options.threads - 2, &seq->store.pool, error));
     return mrec_background_new(&seq->declared.schema, seq->store.pool, &work, &writer->background, error);
