@@ -16,13 +16,18 @@ import numpy as np
 from molrs.io.mrec import MrecReader
 
 import mrec
-from benchmarks.__main__ import RANDOM_FRAMES, SIZES, remove
-from benchmarks.data import water
-from benchmarks.programs import COLUMNS, XYZ, Mrec, slab
-from benchmarks.report import figure, replace_table
+from mrec.bench.data import DataSet, make
+from mrec.bench.job import remove
+from mrec.bench.peer import XYZ, slab_frames
+from mrec.bench.peers import PEERS
+from mrec.bench.report import figure, replace_between
+from mrec.bench.run import label
+from mrec.bench.worker import use_cores
 
 ROOT = Path(__file__).parent
-BEGIN = "<!-- table: reading -->\n"
+SIZES = {100: 20_000, 5000: 400}  # atoms: frames
+RANDOM_FRAMES = 200
+COLUMNS = [("atoms", name) for name in XYZ]
 Job = Callable[[], object]
 
 
@@ -33,31 +38,33 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "out")
     options = parser.parse_args()
     options.out.mkdir(exist_ok=True)
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    use_cores(1)
+    peer = PEERS["mrec"]()
     path = options.out / "reading.mrec"
     rows = []
     for atoms, frames in SIZES.items():
-        sample = water(atoms, frames // (10 if options.quick else 1))
-        for mode in Mrec.modes:
+        sample = make(f"liquid:{atoms}x{frames // (10 if options.quick else 1)}", options.out / "data")
+        for precision in (None, 1e-3):
             remove(path)
-            Mrec().write(path, sample, mode != "raw")
+            peer.write(path, peer.given(sample, precision), precision)
             seconds: dict[str, list[float]] = defaultdict(list)
             for _ in range(1 if options.quick else options.rounds):
                 for name, job, n in jobs(path, sample):
                     start = time.process_time()
                     job()
                     seconds[name].append((time.process_time() - start) / n)
-            rows += [(atoms, mode, name, statistics.median(found) * 1e6) for name, found in seconds.items()]
+            rows += [(atoms, label(precision), name, statistics.median(found) * 1e6) for name, found in seconds.items()]
     remove(path)
+    remove(options.out / "data")
     table = markdown(rows)
     print(table)
     if not options.quick:
-        replace_table(ROOT.parent / "docs" / "performance.md", table, BEGIN)
+        replace_between(ROOT.parent / "docs" / "performance.md", "reading", table)
 
 
-def jobs(path: Path, sample: Any) -> Iterator[tuple[str, Job, int]]:
+def jobs(path: Path, sample: DataSet) -> Iterator[tuple[str, Job, int]]:
     """Each with the number of frames that it reads."""
-    n, step = sample.frames, slab(sample)
+    n, step = sample.frames, slab_frames(sample.atoms)
     one = {"rows": [sample.atoms // 2]}
     picks = np.random.default_rng(0).permutation(n)[:RANDOM_FRAMES].tolist()
     out = np.empty((3, step, sample.atoms))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -134,12 +135,18 @@ def real(*files: Path) -> np.ndarray:
         if not path.exists():
             raise MrecError(f"{path} is not there; file:PATH takes any trajectory that MDAnalysis reads")
     try:
-        trajectory = import_module("MDAnalysis").Universe(*map(str, files), to_guess=()).trajectory
+        universe = import_module("MDAnalysis").Universe
     except ImportError as e:
         raise MrecError(f"a file is read by MDAnalysis ({e}): pip install 'mrec[bench]'") from None
-    xyz = np.empty((len(trajectory), 3, trajectory.n_atoms))
-    for into, step in zip(xyz, trajectory, strict=True):
-        into[:] = step.positions.T
+    with TemporaryDirectory() as folder:  # MDAnalysis leaves a file of its own beside what it reads
+        links = [Path(folder) / path.name for path in files]
+        for link, path in zip(links, files, strict=True):
+            link.symlink_to(path.resolve())
+        trajectory = universe(*map(str, links), to_guess=()).trajectory
+        xyz = np.empty((len(trajectory), 3, trajectory.n_atoms))
+        for into, step in zip(xyz, trajectory, strict=True):
+            into[:] = step.positions.T
+        trajectory.close()
     return xyz
 
 

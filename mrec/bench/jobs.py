@@ -12,7 +12,7 @@ import numpy as np
 from mrec.bench.job import Job, Place, Sample, copy, disk_bytes, exhaust, measured, remove, settle
 from mrec.bench.peer import slab_frames
 
-DURABLE_FRAMES = 50
+DURABLE_FRAMES = 20
 APPENDED_FRAMES = 4
 RANDOM_FRAMES = 100
 STRIDE = 10

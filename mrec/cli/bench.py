@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
             jobs=arguments.jobs,
             peers=arguments.peers,
             data=arguments.data or (runs.QUICK_DATA if arguments.quick else runs.DATA),
-            precisions=arguments.precision or runs.PRECISIONS,
+            precisions=arguments.precision or (runs.QUICK_PRECISIONS if arguments.quick else runs.PRECISIONS),
             rounds=rounds,
             plugins=arguments.plugin,
             say=_say,
