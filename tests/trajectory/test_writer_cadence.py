@@ -10,9 +10,9 @@ import pytest
 
 import mrec
 from mrec.errors import InvalidValue
+from tests.trajectory.ondisk import attributes, frames, write
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-from tests.trajectory.ondisk import attributes, frames, write
 
 
 def schema(rows=1):

@@ -17,7 +17,9 @@ STEPS = ["the same", "the same", "its end differs", "its end differs", "all diff
 
 
 def schema(rows: int) -> mrec.Schema:
-    return mrec.Schema().block("atoms", rows=rows).column("x", "f64").column("n", "i64").column("v", "c64", trailing=(2,))
+    return (
+        mrec.Schema().block("atoms", rows=rows).column("x", "f64").column("n", "i64").column("v", "c64", trailing=(2,))
+    )
 
 
 def block(rows: int, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ PEERS: dict[str, type[Peer]] = {
     for peer in (
         records.Mrec,
         records.MrecCoarse,
+        records.MrecDense,
         records.Molrs,
         arrays.ZarrPython,
         arrays.Zarrs,
