@@ -111,6 +111,7 @@ def test_it_does_not_pickle(tmp_path):
         pickle.dumps(w)
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_what_it_says_of_itself(tmp_path):
     with write(tmp_path / "a", schema(), flush_every=2) as w:
         assert w.position == "0@"

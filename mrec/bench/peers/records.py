@@ -14,8 +14,6 @@ import mrec
 from mrec.bench.data import DataSet
 from mrec.bench.peer import XYZ, Frame, Peer
 
-#: What a writer of this version takes: some of these options are younger than others.
-
 
 class Mrec(Peer):
     """mrec as it comes."""
