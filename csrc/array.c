@@ -334,6 +334,7 @@ void mrec_array_set_durable(mrec_array *array) {
 mrec_status mrec_array_last_chunk(mrec_array *array, mrec_buffer *out, mrec_error *error) {
     const size_t whole = array->row_bytes * (size_t)array->layout.rows_per_chunk;
     mrec_buffer stored = {0};
+    MREC_TRY(mrec_store_settle(array->store, error));
     MREC_TRY(mrec_buffer_reserve(out, whole, error));
     out->size = whole;
     mrec_status status =

@@ -24,6 +24,7 @@ mrec_status mrec_block_init(mrec_block_state *state, mrec_store *store, const mr
     memset(state, 0, sizeof *state);
     state->store = store;
     state->block = block;
+    state->still = true;
     state->columns = calloc(block->ncolumns + 1, sizeof *state->columns);
     state->other_attributes = strdup(other_attributes);
     char *key = mrec_path_join("trajectory", block->name), *masks = key ? mrec_path_join(key, "_validity") : NULL;
@@ -119,7 +120,7 @@ mrec_status mrec_block_set_attributes(mrec_block_state *state, mrec_error *error
 
 /* ---- applying ---- */
 
-/* What is kept of an update whose rows were not copied: moving atoms differ from the update before in that. */
+/* What is kept of an update that can be read back: moving atoms differ from the update before in that. */
 #define BEGINNING 4096
 
 static bool same(const mrec_buffer *a, const mrec_buffer *b) {
@@ -160,12 +161,23 @@ static void swap(mrec_buffer *a, mrec_buffer *b) {
     *b = t;
 }
 
-/* Rows that were not copied: their beginning, when all of them are a chunk now and the next will differ early. */
-static mrec_status keep(mrec_column_state *column, const mrec_staged_column *staged, bool still, mrec_error *error) {
-    const bool is_chunk = column->rows->length > 0 && column->rows->length % column->rows->layout.rows_per_chunk == 0;
-    column->cut = is_chunk && !still && staged->size > BEGINNING;
+/* Whether the update is the last chunk, so that it can be read back, and the next will differ from it early. */
+static bool need_not_be_kept(const mrec_column_state *column, const mrec_staged_column *now, uint64_t rows,
+                             bool still) {
+    const uint64_t chunk = column->rows->layout.rows_per_chunk;
+    return !still && rows == chunk && column->rows->length % chunk == 0 && column->rows->length > 0 &&
+           now->size > BEGINNING && column->column->dtype != MREC_STRING;
+}
+
+static mrec_status keep(mrec_column_state *column, mrec_staged_column *now, bool cut, mrec_error *error) {
+    column->cut = cut;
+    if (!cut && (now->size == 0 || now->at == now->copy.data)) {
+        now->copy.size = now->size;
+        swap(&now->copy, &column->last);
+        return MREC_OK;
+    }
     column->last.size = 0;
-    return mrec_buffer_add(&column->last, staged->at, column->cut ? BEGINNING : staged->size, error);
+    return mrec_buffer_add(&column->last, now->at, cut ? BEGINNING : now->size, error);
 }
 
 mrec_status mrec_block_prime(mrec_block_state *state, mrec_staged_block *staged, mrec_error *error) {
@@ -173,13 +185,7 @@ mrec_status mrec_block_prime(mrec_block_state *state, mrec_staged_block *staged,
         mrec_column_state *column = &state->columns[i];
         mrec_staged_column *now = &staged->columns[i];
         swap(&now->mask, &column->last_mask);
-        if (now->size > 0 && now->at != now->copy.data) {
-            MREC_TRY(keep(column, now, state->still, error));
-            continue;
-        }
-        now->copy.size = now->size;
-        swap(&now->copy, &column->last);
-        column->cut = false;
+        MREC_TRY(keep(column, now, need_not_be_kept(column, now, staged->rows, state->still), error));
     }
     state->last_rows = staged->rows;
     return MREC_OK;

@@ -32,7 +32,7 @@ typedef struct mrec_block_state {
     uint64_t updates, total_rows;
     uint64_t uniform_rows; /* while REGULAR */
     uint64_t last_rows;
-    bool still; /* the last update began like the one before */
+    bool still; /* the last update began like the one before, or is the first */
     mrec_column_state *columns;
     mrec_array *step_index, *offset; /* while INDEXED */
 } mrec_block_state;

@@ -42,7 +42,8 @@ cdef class Writer:
 
     def __dealloc__(self):
         if not (self.inside and self.forked):  # forked in the middle of a call: it may be in any state
-            mrec_free(self.writer)
+            with nogil:  # it may wait for a thread that waits for the disk
+                mrec_free(self.writer)
 
     cdef int _enter(self) except -1:
         if self.inside and self.forked:
