@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows that are a chunk go out without a copy, and of an update that can be read back only the beginning is kept; still,
-what did not change is no update."""
+"""Rows that are a chunk go out without a copy, and of an update that can be read back only the beginning is kept;
+still, what did not change is no update."""
 
 from __future__ import annotations
 
