@@ -134,9 +134,9 @@ static bool begin_alike(const mrec_staged_column *staged, const mrec_column_stat
            (n == 0 || memcmp(staged->at, column->last.data, n) == 0) && same(&staged->mask, &column->last_mask);
 }
 
-/* The whole of the update before, read back. */
-static mrec_status differs(const mrec_staged_column *staged, mrec_column_state *column, bool *changed,
-                           mrec_error *error) {
+/* Where they begin alike, the whole of the update before is read back. */
+static mrec_status compare_rest(const mrec_staged_column *staged, mrec_column_state *column, bool *changed,
+                                mrec_error *error) {
     if (!column->cut)
         return MREC_OK;
     MREC_TRY(mrec_array_last_chunk(column->rows, &column->last, error));
@@ -151,7 +151,7 @@ static mrec_status compare(mrec_block_state *state, const mrec_staged_block *sta
         *changed = !begin_alike(&staged->columns[i], &state->columns[i]);
     state->still = state->updates == 0 || !*changed;
     for (size_t i = 0; !*changed && i < state->block->ncolumns; i++)
-        MREC_TRY(differs(&staged->columns[i], &state->columns[i], changed, error));
+        MREC_TRY(compare_rest(&staged->columns[i], &state->columns[i], changed, error));
     return MREC_OK;
 }
 
@@ -176,6 +176,8 @@ static mrec_status keep(mrec_column_state *column, mrec_staged_column *now, bool
         swap(&now->copy, &column->last);
         return MREC_OK;
     }
+    if (cut && column->last.capacity > 4 * BEGINNING)
+        mrec_buffer_free(&column->last); /* it held an update whole */
     column->last.size = 0;
     return mrec_buffer_add(&column->last, now->at, cut ? BEGINNING : now->size, error);
 }
