@@ -30,6 +30,7 @@ struct mrec_background {
     wish wanted;
     mrec_staged *free[ENTRIES]; /* the one used last on top, its memory is warm */
     size_t nfree;
+    uint64_t held; /* capacity of these, at most BYTES, but for a single one */
     mrec_background_work to_do;
     bool failed; /* the thread's alone */
     mrec_pool *pool;
@@ -51,6 +52,23 @@ static void carry_out(mrec_background *b, const entry *e) {
     b->failed = (e->frame ? w->apply(w->arg, e->frame) : w->commit(w->arg, e->kind)) != MREC_OK;
 }
 
+/* Under the mutex. A few large frames among many small ones must not leave every entry with their memory. */
+static void give_back(mrec_background *b, mrec_staged *frame) {
+    const uint64_t capacity = mrec_staged_capacity(frame);
+    if (b->nfree > 0 && b->held + capacity > BYTES) {
+        mrec_staged_free(frame);
+        return;
+    }
+    b->held += capacity;
+    b->free[b->nfree++] = frame;
+}
+
+static mrec_staged *take_free(mrec_background *b) {
+    mrec_staged *frame = b->free[--b->nfree];
+    b->held -= mrec_staged_capacity(frame);
+    return frame;
+}
+
 static void *work(void *arg) {
     mrec_background *b = arg;
     pthread_mutex_lock(&b->mutex);
@@ -68,7 +86,7 @@ static void *work(void *arg) {
         b->done++;
         if (e.frame) {
             b->bytes -= e.frame->bytes;
-            b->free[b->nfree++] = e.frame;
+            give_back(b, e.frame);
         }
         if (b->wanted != NOTHING && has(b, b->wanted)) {
             b->wanted = NOTHING;
@@ -141,7 +159,7 @@ mrec_status mrec_background_room(mrec_background *b, mrec_staged **out, mrec_err
     if (b->given - b->done > ENTRIES - 2 || b->bytes >= BYTES) /* a frame may come with a commit */
         wait_for(b, ROOM);
     if (!b->next && b->nfree > 0)
-        b->next = b->free[--b->nfree];
+        b->next = take_free(b);
     pthread_mutex_unlock(&b->mutex);
     if (!b->next)
         MREC_TRY(mrec_staged_new(b->schema, &b->next, error));

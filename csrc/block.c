@@ -169,7 +169,7 @@ static bool need_not_be_kept(const mrec_column_state *column, const mrec_staged_
            now->size > BEGINNING && column->column->dtype != MREC_STRING;
 }
 
-static mrec_status keep(mrec_column_state *column, mrec_staged_column *now, bool cut, mrec_error *error) {
+static mrec_status keep_update(mrec_column_state *column, mrec_staged_column *now, bool cut, mrec_error *error) {
     column->cut = cut;
     if (!cut && (now->size == 0 || now->at == now->copy.data)) {
         now->copy.size = now->size;
@@ -187,7 +187,7 @@ mrec_status mrec_block_prime(mrec_block_state *state, mrec_staged_block *staged,
         mrec_column_state *column = &state->columns[i];
         mrec_staged_column *now = &staged->columns[i];
         swap(&now->mask, &column->last_mask);
-        MREC_TRY(keep(column, now, need_not_be_kept(column, now, staged->rows, state->still), error));
+        MREC_TRY(keep_update(column, now, need_not_be_kept(column, now, staged->rows, state->still), error));
     }
     state->last_rows = staged->rows;
     return MREC_OK;

@@ -163,6 +163,18 @@ static mrec_status write_documents(mrec_sequence *seq, bool durable, bool ahead,
     return mrec_sequence_visit(seq, write_document, &w, error);
 }
 
+static mrec_status let_go(void *arg, mrec_node node, mrec_error *error) {
+    (void)arg;
+    (void)error;
+    for (size_t i = 0; node.array && i < node.array->nshards; i++)
+        mrec_shard_close(node.array->shards[i], NULL);
+    return MREC_OK;
+}
+
+void mrec_commit_close_files(mrec_sequence *seq) {
+    mrec_sequence_visit(seq, let_go, NULL, NULL);
+}
+
 mrec_status mrec_commit_documents(mrec_sequence *seq, bool durable, mrec_error *error) {
     return write_documents(seq, durable, false, error);
 }

@@ -15,6 +15,9 @@ typedef enum mrec_commit_kind {
 /* One flush, whole. After a failure the sequence must not be committed again. */
 mrec_status mrec_commit(mrec_sequence *, mrec_commit_kind, mrec_error *);
 
+/* Close the data files that a failure left open: what closing says is of no more use. */
+void mrec_commit_close_files(mrec_sequence *);
+
 /* Parts of it, for creation and opening: every document that is stale, with exact lengths, its bytes synced when
  * `durable`; the directories of new documents, or of `all` that were replaced; trajectory/.durable and the marker, with
  * `durable` synced, name included. */

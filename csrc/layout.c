@@ -116,6 +116,8 @@ static mrec_status check_chunk(const mrec_options *options, mrec_error *error) {
 mrec_status mrec_layout_check_options(const mrec_options *options, mrec_error *error) {
     int low = 0, high = 0;
     MREC_TRY(check_chunk(options, error));
+    if (options->threads > 256)
+        return mrec_fail(error, MREC_E_VALUE, NULL, "%u threads are too many; use at most 256", options->threads);
     switch (options->compression) {
     case MREC_COMPRESS_DEFAULT:
     case MREC_COMPRESS_NONE:

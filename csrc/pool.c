@@ -6,8 +6,9 @@
 
 #include <stdlib.h>
 
-#define JOBS 32                          /* under way at a time ... */
-#define BYTES ((size_t)16 * 1024 * 1024) /* ... and of so many bytes together, but for a single larger one */
+#define JOBS 32                               /* under way at a time ... */
+#define POOL_BYTES ((size_t)16 * 1024 * 1024) /* ... and of so many bytes together, but for a single larger one */
+#define POOL_HELD (2 * POOL_BYTES)
 
 struct mrec_pool {
     pthread_mutex_t mutex; /* of all up to `released`, and of what is in the jobs under way */
@@ -21,6 +22,7 @@ struct mrec_pool {
     size_t nfree;
     uint64_t oldest;
     size_t bytes; /* under way */
+    size_t held;  /* memory of the jobs that are not, at most POOL_HELD */
     unsigned nworkers;
     pthread_t *workers;
 };
@@ -33,7 +35,7 @@ static mrec_job *claim(mrec_pool *pool) {
 }
 
 /* Encode a claimed job. Under the mutex, which is let go meanwhile. */
-static void encode(mrec_pool *pool, mrec_job *job, mrec_coder *coder) {
+static void encode_job(mrec_pool *pool, mrec_job *job, mrec_coder *coder) {
     pthread_mutex_unlock(&pool->mutex);
     job->status = mrec_encode(coder, job->pipeline, job->raw.data, job->raw.size, &job->encoded, &job->error);
     pthread_mutex_lock(&pool->mutex);
@@ -46,13 +48,13 @@ static void serve(mrec_pool *pool, mrec_coder *coder, const bool *enough) {
     while (!*enough) {
         mrec_job *job = claim(pool);
         if (job)
-            encode(pool, job, coder);
+            encode_job(pool, job, coder);
         else
             pthread_cond_wait(&pool->work, &pool->mutex);
     }
 }
 
-static void *work(void *arg) {
+static void *worker(void *arg) {
     mrec_pool *pool = arg;
     mrec_coder *coder = NULL;
     if (mrec_coder_new(&coder, NULL) != MREC_OK)
@@ -76,7 +78,7 @@ mrec_status mrec_pool_new(unsigned workers, mrec_pool **out, mrec_error *error) 
     pool->workers = calloc(workers + 1, sizeof *pool->workers);
     mrec_status status = pool->workers ? MREC_OK : mrec_fail_memory(error);
     while (status == MREC_OK && pool->nworkers < workers) {
-        status = mrec_thread_start(&pool->workers[pool->nworkers], work, pool, error);
+        status = mrec_thread_start(&pool->workers[pool->nworkers], worker, pool, error);
         pool->nworkers += status == MREC_OK;
     }
     if (status != MREC_OK) {
@@ -106,16 +108,25 @@ void mrec_pool_free(mrec_pool *pool) {
     free(pool);
 }
 
+static size_t capacity(const mrec_job *job) {
+    return job->raw.capacity + job->encoded.capacity;
+}
+
 /* What is free, and how much is under way, is the submitting thread's alone. */
 bool mrec_pool_full(mrec_pool *pool, size_t n) {
-    return pool->nfree == 0 || (pool->bytes > 0 && (n > BYTES || pool->bytes > BYTES - n));
+    return pool->nfree == 0 || (pool->bytes > 0 && (n > POOL_BYTES || pool->bytes > POOL_BYTES - n));
 }
 
 mrec_status mrec_pool_submit(mrec_pool *pool, void *owner, uint64_t chunk, const mrec_pipeline *pipeline,
                              const void *bytes, size_t n, mrec_error *error) {
     mrec_job *job = pool->free[pool->nfree - 1];
+    pool->held -= capacity(job);
     job->raw.size = job->encoded.size = 0;
-    MREC_TRY(mrec_buffer_add(&job->raw, bytes, n, error));
+    mrec_status status = mrec_buffer_add(&job->raw, bytes, n, error);
+    if (status != MREC_OK) {
+        pool->held += capacity(job);
+        return status;
+    }
     job->owner = owner;
     job->chunk = chunk;
     job->pipeline = pipeline;
@@ -135,7 +146,7 @@ mrec_job *mrec_pool_oldest(mrec_pool *pool, mrec_coder *coder) {
     while (oldest && !oldest->done) {
         mrec_job *job = claim(pool);
         if (job)
-            encode(pool, job, coder);
+            encode_job(pool, job, coder);
         else
             pthread_cond_wait(&pool->done, &pool->mutex);
     }
@@ -146,6 +157,11 @@ mrec_job *mrec_pool_oldest(mrec_pool *pool, mrec_coder *coder) {
 void mrec_pool_end(mrec_pool *pool, mrec_job *job) {
     pool->oldest++;
     pool->bytes -= job->raw.size;
+    if (capacity(job) > POOL_HELD - pool->held) {
+        mrec_buffer_free(&job->raw);
+        mrec_buffer_free(&job->encoded);
+    }
+    pool->held += capacity(job);
     pool->free[pool->nfree++] = job;
 }
 

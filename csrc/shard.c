@@ -192,7 +192,7 @@ static mrec_status write_waiting(mrec_shard *shard, mrec_error *error) {
     return MREC_OK;
 }
 
-static void take_place(mrec_shard *shard, uint64_t chunk, size_t nbytes) {
+static void place_chunk(mrec_shard *shard, uint64_t chunk, size_t nbytes) {
     mrec_shard_set_place(shard, chunk, (mrec_place){shard->end, nbytes});
     shard->end += nbytes;
     shard->open_offset = MREC_NO_PLACE;
@@ -200,7 +200,7 @@ static void take_place(mrec_shard *shard, uint64_t chunk, size_t nbytes) {
 
 /* The last nbytes that wait are this chunk. */
 static mrec_status take_waiting(mrec_shard *shard, uint64_t chunk, size_t nbytes, mrec_error *error) {
-    take_place(shard, chunk, nbytes);
+    place_chunk(shard, chunk, nbytes);
     return shard->waiting.size >= GATHER ? write_waiting(shard, error) : MREC_OK;
 }
 
@@ -216,7 +216,7 @@ static mrec_status put_plain(mrec_shard *shard, uint64_t chunk, const uint8_t *b
     }
     mrec_store_u32(sum, crc);
     MREC_TRY(write_at(shard, sum, sizeof sum, shard->end + n, error));
-    take_place(shard, chunk, n + sizeof sum);
+    place_chunk(shard, chunk, n + sizeof sum);
     return MREC_OK;
 }
 

@@ -54,6 +54,16 @@ mrec_status mrec_staged_new(const mrec_schema *schema, mrec_staged **out, mrec_e
     return mrec_fail_memory(error);
 }
 
+uint64_t mrec_staged_capacity(const mrec_staged *staged) {
+    uint64_t capacity = 0;
+    for (size_t i = 0; i < staged->nblocks; i++)
+        for (size_t k = 0; k < staged->blocks[i].ncolumns; k++)
+            capacity += staged->blocks[i].columns[k].copy.capacity + staged->blocks[i].columns[k].mask.capacity;
+    for (size_t i = 0; i < staged->nvalues; i++)
+        capacity += staged->values[i].capacity;
+    return capacity;
+}
+
 /* ---- columns ---- */
 
 typedef struct where {

@@ -61,6 +61,9 @@ mrec_status mrec_stage_content(const struct mrec_sequence *, const mrec_frame *,
 /* Bytes of its rows. */
 uint64_t mrec_staged_bytes(const mrec_staged_block *);
 
+/* Bytes of memory that its buffers hold, whatever is in them. */
+uint64_t mrec_staged_capacity(const mrec_staged *);
+
 /* What was staged counts as taken. */
 void mrec_take(mrec_taken *, const mrec_staged *);
 

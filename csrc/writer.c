@@ -58,8 +58,8 @@ static void end_threads(mrec_writer *writer) {
 void mrec_free(mrec_writer *writer) {
     if (!writer)
         return;
-    if (writer->background && writer->fork_count != mrec_fork_count())
-        return; /* the thread, which did not cross, may have been in the middle of anything */
+    if ((writer->background || writer->sequence.store.pool) && writer->fork_count != mrec_fork_count())
+        return; /* a thread, which did not cross, may have been in the middle of anything */
     end_threads(writer);
     mrec_staged_free(writer->staged);
     mrec_sequence_free(&writer->sequence);
@@ -149,9 +149,11 @@ static mrec_status start_threads(mrec_writer *writer, mrec_error *error) {
     const mrec_background_work work = {.arg = writer, .apply = apply, .commit = commit};
     if (writer->options.threads < 2)
         return stage_here(writer, error);
-    if (!seq->store.pool)
-        MREC_TRY(mrec_pool_new(writer->options.threads - 2, &seq->store.pool, error));
-    return mrec_background_new(&seq->declared.schema, seq->store.pool, &work, &writer->background, error);
+    MREC_TRY(mrec_pool_new(writer->options.threads - 2, &seq->store.pool, error));
+    mrec_status status = mrec_background_new(&seq->declared.schema, seq->store.pool, &work, &writer->background, error);
+    if (status != MREC_OK)
+        end_threads(writer);
+    return status;
 }
 
 static mrec_status room_for_frame(mrec_writer *writer, mrec_staged **staged, mrec_error *error) {
@@ -245,8 +247,10 @@ static mrec_status append(mrec_writer *writer, const mrec_frame *frame, mrec_err
     MREC_TRY(check_usable(writer, error));
     MREC_TRY(room_for_frame(writer, &staged, error));
     MREC_TRY(mrec_stage(&writer->sequence, &writer->taken, frame, staged, error));
-    if (writer->land_every == 0)
+    if (staged->bytes > writer->largest || writer->land_every == 0) {
+        writer->largest = staged->bytes;
         writer->land_every = cadence(writer, staged);
+    }
     writer->waiting_bytes += staged->bytes;
     mrec_take(&writer->taken, staged);
     MREC_TRY(hand_over(writer, staged, error));
@@ -283,6 +287,7 @@ static mrec_status close_writer(mrec_writer *writer, mrec_error *error) {
     mrec_commit_kind kind = writer->options.no_durable ? MREC_COMMIT_CLOSE_UNSYNCED : MREC_COMMIT_CLOSE;
     mrec_status status = failed(writer) ? repeat_error(writer, error) : commit_now(writer, kind, error);
     end_threads(writer);
+    mrec_commit_close_files(&writer->sequence);
     mrec_lock_free(writer->lock);
     writer->lock = NULL;
     writer->sequence.store.files.lock = NULL;

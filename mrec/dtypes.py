@@ -319,3 +319,11 @@ def _nearest_float(number: int) -> float:
         return float(number)
     except OverflowError:
         raise ValueError(f"the number is beyond the range of f64 ({number.bit_length()} bits)") from None
+
+
+def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array to read into; MemoryError also where what a document claims is more than numpy can count."""
+    try:
+        return np.empty(shape, dtype)
+    except ValueError:
+        raise MemoryError(f"an array of {list(shape)} values is larger than memory can be") from None

@@ -17,6 +17,9 @@ import numpy as np
 from mrec.errors import MrecError
 
 ATOMS_PER_VOLUME = 0.1  # of water, per cubic angstrom
+#: Atoms times frames of a data set.
+LARGEST = 10**9
+
 RHODOPSIN = Path(__file__).parents[2] / "tests" / "data" / "rhodopsin"
 
 
@@ -61,6 +64,24 @@ class DataSet:
         return np.random.default_rng(5).integers(least, self.atoms + 1, self.frames).tolist()
 
 
+def check(spec: str) -> tuple[int, int]:
+    """Atoms and frames that `NAME:ATOMSxFRAMES` asks for; 0 and 0 for a file. MrecError when it says no data set."""
+    kind, _, rest = spec.partition(":")
+    if spec == "rhodopsin":
+        return 0, 0
+    if kind == "file":
+        if not Path(rest).is_file():
+            raise MrecError(f"{rest or 'file:PATH'} is not there; file:PATH takes any trajectory that MDAnalysis reads")
+        return 0, 0
+    size = re.fullmatch(r"(\d+)x(\d+)", rest)
+    if kind not in SYNTHETIC or size is None or not int(size[1]) or not int(size[2]):
+        names = ", ".join([*(f"{name}:ATOMSxFRAMES" for name in SYNTHETIC), "rhodopsin", "file:PATH"])
+        raise MrecError(f"there is no data set {spec!r}; there are {names}")
+    if int(size[1]) * int(size[2]) > LARGEST:
+        raise MrecError(f"the data set {spec!r} is too large: at most {LARGEST:,} positions, which are kept in memory")
+    return int(size[1]), int(size[2])
+
+
 def make(spec: str, folder: Path) -> DataSet:
     """The data set `NAME` or `NAME:ATOMSxFRAMES`, or `file:PATH` of a trajectory that MDAnalysis reads.
 
@@ -70,11 +91,7 @@ def make(spec: str, folder: Path) -> DataSet:
     if kind == "file" or kind == "rhodopsin":
         xyz = real(*([Path(rest)] if kind == "file" else [RHODOPSIN / "md_1u19.gro", RHODOPSIN / "md_1u19.xtc"]))
     else:
-        size = re.fullmatch(r"(\d+)x(\d+)", rest)
-        if kind not in SYNTHETIC or size is None or not int(size[1]) or not int(size[2]):
-            names = ", ".join([*(f"{name}:ATOMSxFRAMES" for name in SYNTHETIC), "rhodopsin", "file:PATH"])
-            raise MrecError(f"there is no data set {spec!r}; there are {names}")
-        xyz = SYNTHETIC[kind](int(size[1]), int(size[2]))
+        xyz = SYNTHETIC[kind](*check(spec))
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     np.save(folder / "xyz.npy", xyz)

@@ -60,6 +60,8 @@ class Run:
             register(plugin)
         jobs = _known("job", self.jobs, JOBS)
         peers = _known("peer", self.peers, PEERS)
+        for spec in self.data:
+            data_sets.check(spec)
         self.out.mkdir(parents=True, exist_ok=True)
         scratch = self.out / "scratch"
         remove(scratch)

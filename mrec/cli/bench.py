@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "what", nargs="?", choices=("all", "goals", "list"), default="all", metavar="WHAT",
         help="all (the default); goals: only what the goals need; list: jobs, peers and data",
     )  # fmt: skip
-    parser.add_argument("--jobs", type=names, default=[], metavar="NAMES", help="only these, separated by commas")
-    parser.add_argument("--peers", type=names, default=[], metavar="NAMES", help="only these, separated by commas")
+    parser.add_argument("--jobs", type=_some, default=[], metavar="NAMES", help="only these, separated by commas")
+    parser.add_argument("--peers", type=_some, default=[], metavar="NAMES", help="only these, separated by commas")
     parser.add_argument(
-        "--data", type=names, default=[], metavar="SETS",
+        "--data", type=_some, default=[], metavar="SETS",
         help="only these, separated by commas: NAME:ATOMSxFRAMES, rhodopsin, or file:PATH",
     )  # fmt: skip
     parser.add_argument(
@@ -111,7 +112,17 @@ def _names(title: str, found: dict[str, str]) -> None:
 
 
 def _precisions(text: str) -> list[float | None]:
-    return [None if name == "raw" else float(name) for name in names(text)]
+    found = [None if name == "raw" else float(name) for name in _some(text)]
+    if not all(p is None or 0 < p < math.inf for p in found):
+        raise argparse.ArgumentTypeError(f"{text!r}: a precision is raw, or a number above 0")
+    return found
+
+
+def _some(text: str) -> list[str]:
+    found = names(text)
+    if not found:
+        raise argparse.ArgumentTypeError("no name is given; leave the option out for all")
+    return found
 
 
 def _say(line: str) -> None:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+from mrec.dtypes import room as _room
 cimport cython
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -184,7 +185,7 @@ cdef class Source:
         if stop < start:
             raise _InvalidValue(f"rows {start} to {stop}")
         if out is None:
-            out = _np.empty((stop - start, *self.shape[1:]), self.dtype)
+            out = _room((stop - start, *self.shape[1:]), self.dtype)
         elif out.dtype != self.dtype:
             raise _InvalidValue(f"out is {out.dtype}, the array is {self.dtype}")
         PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)

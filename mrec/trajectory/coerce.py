@@ -130,7 +130,7 @@ def _valid(column: Column, array: np.ma.MaskedArray, lead: int) -> Array | None:
     null = mask.any(axis=axes)
     if axes and not np.array_equal(null, mask.all(axis=axes)):
         raise ValueError("masks part of a row; a row is null as a whole or not at all")
-    return (~null).astype(np.uint8)
+    return (~null).astype(np.uint8, order="C")  # the core goes from row to row
 
 
 def _addressable(array: Array, lead: int) -> Array:

@@ -9,6 +9,8 @@ import os
 import re
 from typing import Any
 
+import numpy as np
+
 from mrec.errors import InvalidValue
 
 #: The numbers of `enum mrec_compression`, and the level when none is given.
@@ -50,10 +52,10 @@ def flush_option(every: int | str | None) -> dict[str, float | int]:
         number, unit = _quantity(every, "flush_every")
         if unit in _SECONDS:
             return {"flush_frames": 2**63 - 1, "flush_seconds": number * _SECONDS[unit] or _ALWAYS}
-        if unit in _UNITS:
+        if unit in _UNITS and number * _UNITS[unit] < 2**63:
             return {"flush_bytes": max(1, int(number * _UNITS[unit])), "flush_seconds": _NEVER}
-    elif isinstance(every, int) and not isinstance(every, bool) and every > 0:
-        return {"flush_frames": every, "flush_seconds": _NEVER}
+    elif 0 < (_whole(every) or 0) < 2**63:
+        return {"flush_frames": _whole(every) or 0, "flush_seconds": _NEVER}
     raise InvalidValue(f'flush_every is {every!r}; use a number of frames, a time ("10s") or a size ("64MiB")')
 
 
@@ -65,7 +67,7 @@ def durable_option(every: float | str | None) -> dict[str, float]:
     if isinstance(every, str):
         amount, unit = _quantity(every, "durable_every")
         number = amount * _SECONDS[unit] if unit in _SECONDS else None
-    elif not isinstance(every, bool) and isinstance(every, (int, float)):
+    elif not isinstance(every, bool) and isinstance(every, (int, float, np.integer, np.floating)):
         number = float(every)
     if number is None or not number >= 0:
         raise InvalidValue(f'durable_every is {every!r}; use a number of seconds, a time ("60s"), or None')
@@ -76,14 +78,25 @@ def count_option(name: str, value: int | None) -> dict[str, int]:
     """A positive count, or None for the default."""
     if value is None:
         return {}
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**32:
+    number = _whole(value)
+    if number is None or not 0 < number < 2**32:
         raise InvalidValue(f"{name} is {value!r}; use a positive whole number")
-    return {name: value}
+    return {name: number}
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number of Python or numpy; None for anything else."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def threads_option(threads: int | None) -> dict[str, int]:
     """How many threads a writer works with; None is what MREC_THREADS says, or one."""
-    asked: Any = os.environ.get("MREC_THREADS", "1") if threads is None else threads
+    asked: Any = (os.environ.get("MREC_THREADS") or "1") if threads is None else threads
     try:
         number = int(asked) if threads is None else operator.index(asked)
     except (TypeError, ValueError):
@@ -110,10 +123,10 @@ def size_option(name: str, value: int | str) -> int:
     """A number of bytes: 0 or more, or "64MiB"."""
     if isinstance(value, str):
         number, unit = _quantity(value, name)
-        if unit in _UNITS:
+        if unit in _UNITS and number * _UNITS[unit] < 2**63:
             return int(number * _UNITS[unit])
-    elif isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
-        return value
+    elif (whole := _whole(value)) is not None and 0 <= whole < 2**63:
+        return whole
     raise InvalidValue(f'{name} is {value!r}; use a number of bytes or a size ("64MiB")')
 
 

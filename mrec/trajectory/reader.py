@@ -131,8 +131,8 @@ class Frames(Sequence[Frame]):
     def boxes(self) -> Boxes | None:
         """The cells of all frames as arrays; None when the trajectory says nothing about a cell.
 
-        >>> mrec.open("water.mrec").trajectory.boxes.vectors.shape
-        (10, 3, 3)
+        >>> mrec.open("water.mrec").trajectory.boxes is None
+        True
         """
         low, high, order = self._span()
         found = self._trajectory._read(lambda state: state.box.boxes(low, high))

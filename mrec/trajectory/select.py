@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mrec.dtypes import room
 from mrec.errors import FrameIndexError, InvalidValue, SchemaError, UnknownName
 from mrec.trajectory.forms import BlockForm, rows_at
 from mrec.trajectory.schema import Column
@@ -80,7 +81,7 @@ def read_block(
     shape = (len(frames), len(wanted), *axis, *chosen[0].trailing)
     dtype = chosen[0].dtype.numpy
     if out is None:
-        out = np.empty(shape, dtype)
+        out = room(shape, dtype)
     elif out.shape != shape or out.dtype != dtype:
         raise InvalidValue(f"out is {out.dtype}{list(out.shape)}; {dtype}{list(shape)} is read")
     masks = [form.mask(column) for column in chosen]
@@ -176,7 +177,7 @@ def _gather_one(source: AnySource, out: np.ndarray, starts: np.ndarray) -> None:
     if out.ndim == 2 or _close(out):
         source.gather(starts, out)
     else:
-        between = np.empty(out.shape, out.dtype)
+        between = room(out.shape, out.dtype)
         source.gather(starts, between)
         out[...] = between
 
@@ -205,7 +206,7 @@ def read_ragged(form: BlockForm, columns: str | Sequence[str], frames: np.ndarra
     offsets = np.zeros(len(frames) + 1, np.int64)
     np.cumsum(np.maximum(rows_at(form, frames), 0), out=offsets[1:])
     axis = () if isinstance(columns, str) else (len(chosen),)
-    values = np.empty((int(offsets[-1]), *axis, *chosen[0].trailing), chosen[0].dtype.numpy)
+    values = room((int(offsets[-1]), *axis, *chosen[0].trailing), chosen[0].dtype.numpy)
     masks = [form.mask(column) for column in chosen]
     valid = np.ones(values.shape[: 1 + len(axis)], np.bool_) if any(masks) else None
     for start, stop in runs(updates):

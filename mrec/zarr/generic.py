@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mrec import _core
+from mrec.dtypes import room
 from mrec.errors import CorruptData, InvalidValue
 from mrec.zarr.codecs import Chain, Shard
 from mrec.zarr.metadata import ArrayMeta
@@ -36,7 +37,7 @@ class GenericSource:
         if not 0 <= start <= stop <= (self.shape[0] if self.shape else 1):
             raise InvalidValue(f"{self.meta.where}: rows {start} to {stop} of {self.shape[:1]}")
         if out is None:
-            out = np.empty((stop - start, *self.shape[1:]), self.dtype)
+            out = room((stop - start, *self.shape[1:]), self.dtype)
         box = [(start, stop), *((0, n) for n in self.shape[1:])] if self.shape else []
         grids = [range(low // g, -(-high // g)) for (low, high), g in zip(box, self.meta.grid, strict=True)]
         for at in itertools.product(*grids):
@@ -112,7 +113,8 @@ class GenericSource:
         if shard.index_checked and struct.unpack("<I", index[-4:])[0] != _core.crc32c(index[:-4]):
             raise CorruptData("the checksum of the index does not match")
         entries = np.frombuffer(index, ">u8" if shard.index_big else "<u8", 2 * n).reshape(n, 2).tolist()
-        out = np.full(shape, np.array(self.meta.fill, self.dtype)[()], self.dtype)
+        out = room(shape, self.dtype)
+        out[...] = np.array(self.meta.fill, self.dtype)[()]
         for at, (offset, nbytes) in zip(itertools.product(*map(range, counts)), entries, strict=True):
             if offset == nbytes == _ABSENT:
                 continue

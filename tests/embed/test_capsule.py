@@ -120,9 +120,9 @@ TABLE_END = r"int \(\*raise\)\(const mrec_error \*\);\n"
     ("pattern", "to", "message"),
     [
         (
-            r"(#define MREC_ABI_VERSION) 1\n",
-            r"\1 2\n",
-            "compiled for ABI 2 of mrec, and the mrec installed has 1; compile",
+            r"(#define MREC_ABI_VERSION) 2\n",
+            r"\1 3\n",
+            "compiled for ABI 3 of mrec, and the mrec installed has 2; compile",
         ),
         (TABLE_END, r"\g<0>    void (*later)(void);\n", "compiled for a newer mrec than the one installed"),
     ],

@@ -12,10 +12,10 @@ static void look(memory_file *file, const mrec_index_form *form, const mrec_item
         assert(entry.offset <= file->n && entry.nbytes <= file->n - entry.offset);
         assert(form->at_end ? entry.offset + entry.nbytes <= file->n - bytes : entry.offset >= bytes);
     }
-    bool still;
+    mrec_entry now;
     mrec_error error;
-    assert(mrec_index_still(&file->vfs, 0, file->path, file->n, form, chunk, &entry, &still, &error) == MREC_OK);
-    assert(still);
+    assert(mrec_index_peek(&file->vfs, 0, file->path, file->n, form, chunk, &now, &error) == MREC_OK);
+    assert(now.offset == entry.offset && now.nbytes == entry.nbytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
