@@ -242,3 +242,16 @@ def test_a_list_is_as_exact_as_its_elements_one_by_one(tmp_path, given):
         with pytest.raises(MrecError):
             w.append_many([0, 1], v=np.zeros((2, 3)), **given)
         assert w.nframes == 0
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_masks_of_any_order_go_to_their_rows(order, tmp_path):
+    mask = np.zeros((5, 3), bool, order=order)
+    mask[0, 1] = mask[2, 0] = mask[4, 2] = True
+    q = np.ma.MaskedArray(np.arange(15.0).reshape(5, 3).copy(order), mask=mask)
+    schema = mrec.Schema().block("a", rows=3).column("q", "f64", nullable=True)
+    with mrec.TrajectoryWriter(tmp_path / "a.mrec", schema) as w:
+        w.append_many(range(5), a={"q": q})
+    there = mrec.open(tmp_path / "a.mrec").trajectory.read("a", "q")
+    assert np.ma.getmaskarray(there).tolist() == mask.tolist()
+    assert there.tolist() == q.tolist()

@@ -161,3 +161,21 @@ def test_a_chunk_is_a_size_or_a_number_of_frames(tmp_path):
     with pytest.raises(InvalidValue, match="chunk is '1MiB' and frames_per_chunk is 4; give one of them"):
         mrec.TrajectoryWriter(tmp_path / "a", schema(), chunk="1MiB", frames_per_chunk=4)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_small_first_frame_does_not_decide(tmp_path):
+    with write(tmp_path / "a", schema()) as w:
+        w.append(None, b={"q": [1.0]})
+        counts(w, 30, 100_000)  # 0.8 MB each
+        assert w.published > 20
+
+
+@pytest.mark.parametrize("every", [10**30, "99999999999999999999GiB", "9" * 400 + "GiB"])
+def test_more_than_can_be_counted(every, tmp_path):
+    with pytest.raises(InvalidValue, match="flush_every is"):
+        write(tmp_path / "a", schema(), flush_every=every)
+
+
+def test_numbers_of_numpy(tmp_path):
+    with write(tmp_path / "a", schema(), flush_every=np.int64(2), durable_every=np.float32(5)) as w:
+        assert counts(w, 3) == [0, 2, 2]

@@ -154,3 +154,32 @@ def test_the_environment_says_how_many(tmp_path: Path, monkeypatch: pytest.Monke
             append(w, 1)
             assert len(os.listdir("/proc/self/task")) == before + number - 1
     assert len(os.listdir("/proc/self/task")) == before
+
+
+def test_a_few_large_frames_do_not_leave_their_memory_everywhere(tmp_path: Path) -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    small, large = np.zeros(10), np.zeros(500_000)
+    s = mrec.Schema().block("atoms", rows=500_000).column("x", "f64")
+    with mrec.TrajectoryWriter(tmp_path / "a.mrec", s, threads=2, durable=False) as w:
+        before = resident()
+        for i in range(6000):
+            array = large if i % 60 == 59 else small
+            array[0] = i
+            w.append(None, atoms={"x": array})
+        assert resident() - before < 150 * 2**20  # 100 frames of 4 MB went by
+
+
+def test_a_failed_writer_lets_its_files_go(tmp_path: Path) -> None:
+    files = FaultFiles()
+    with files:
+        w = mrec.TrajectoryWriter(tmp_path / "a.mrec", schema(5000))
+    append(w, 5000)
+    w.flush()
+    files.arm(1, error=errno.ENOSPC, persistent=True)
+    append(w, 5000)
+    with pytest.raises(OSError, match="No space"):
+        w.close()
+    names = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    assert not [name for name in names if str(tmp_path) in name]
