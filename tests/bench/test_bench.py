@@ -101,7 +101,7 @@ def test_plugins_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             tmp_path,
             jobs=["append", "first-and-last"],
             peers=["plain", "npy", "careless", "absent", "ending"],
-            data=["chain:20x10", "rhodopsin:no"],
+            data=["chain:20x10"],
             precisions=[None],
             rounds=2,
             plugins=names,
@@ -120,7 +120,13 @@ def test_plugins_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"jobs": ["run"]}, {"peers": ["nobody"]}, {"plugins": ["nowhere:job"]}, {"plugins": ["mrec.bench.run:DATA"]}],
+    [
+        {"jobs": ["run"]},
+        {"peers": ["nobody"]},
+        {"plugins": ["nowhere:job"]},
+        {"plugins": ["mrec.bench.run:DATA"]},
+        *({"data": [name]} for name in ("foo:9x9", "liquid:0x9", "liquid:9", "liquid:9x9999999999", "file:/nowhere")),
+    ],
 )
 def test_unknown_names_are_refused(options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(MrecError):
