@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "block.h"
 
-#include "bytes.h"
 #include "quantize.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #define KEY 6             /* bytes that lead to an earlier place */
 #define PLACES_LOG 11     /* places that are noted, at most */
 #define MATCH_LOOKS 8     /* stretches that are looked at */
-#define LOOK 32           /* bytes of each */
+#define MATCH_BYTES 32    /* bytes of each */
 #define ANY_MATCH_BITS 20 /* what a match takes */
 #define MATCH_LIMIT 256   /* how far one is followed */
 
@@ -31,12 +31,12 @@ unsigned mrec_match_sample(const uint8_t *bytes, size_t n, uint64_t bits) {
     uint32_t places[1 << PLACES_LOG] = {0};
     const size_t last = n - 8, step = n >> PLACES_LOG > 8 ? n >> PLACES_LOG : 8;
     uint64_t saved = 0, seen = 0;
-    if (n < 2 * MATCH_LOOKS * LOOK)
+    if (n < 2 * MATCH_LOOKS * MATCH_BYTES)
         return 0;
     for (size_t look = 1, noted = 0; look <= MATCH_LOOKS; look++) {
         if (look > MATCH_LOOKS / 2 && saved == 0) /* where there are matches, they are all over */
             return 0;
-        size_t i = (last - LOOK) * look / MATCH_LOOKS, end = i + LOOK;
+        size_t i = (last - MATCH_BYTES) * look / MATCH_LOOKS, end = i + MATCH_BYTES;
         for (; noted < i; noted += step)
             places[slot_of(key_at(bytes + noted))] = (uint32_t)noted;
         while (i < end) {

@@ -88,9 +88,13 @@ static mrec_status stage_mask(mrec_staged_column *staged, const mrec_column_data
     return MREC_OK;
 }
 
+static bool is_one_run(const mrec_column_data *data, size_t row_bytes) {
+    return data->stride == 0 || data->stride == (ptrdiff_t)row_bytes;
+}
+
 static void gather(uint8_t *out, const mrec_column_data *data, uint64_t rows, size_t row_bytes) {
     const uint8_t *in = data->data;
-    if (data->stride == 0 || data->stride == (ptrdiff_t)row_bytes) {
+    if (is_one_run(data, row_bytes)) {
         memcpy(out, in, (size_t)rows * row_bytes);
     } else if (row_bytes == 8) { /* a coordinate out of (rows, 3) */
         for (uint64_t i = 0; i < rows; i++)
@@ -102,7 +106,7 @@ static void gather(uint8_t *out, const mrec_column_data *data, uint64_t rows, si
 }
 
 static bool is_one_run_of_doubles(const mrec_column_data *data, size_t row_bytes) {
-    return (data->stride == 0 || data->stride == (ptrdiff_t)row_bytes) && (uintptr_t)data->data % sizeof(double) == 0;
+    return is_one_run(data, row_bytes) && (uintptr_t)data->data % sizeof(double) == 0;
 }
 
 static void widen(double *out, const mrec_column_data *data, uint64_t rows, size_t per_row) {
@@ -127,8 +131,7 @@ static void zero_null_rows(mrec_staged_column *staged, size_t row_bytes) {
 /* Whether the caller's rows are a chunk as they stand: one run, to be neither converted nor rounded. */
 static bool is_chunk(const mrec_column_state *state, const mrec_column_data *data, uint64_t rows) {
     return rows == state->rows->layout.rows_per_chunk && !data->f32 && state->grid == 0 && !state->column->nullable &&
-           state->column->dtype != MREC_BOOL &&
-           (data->stride == 0 || data->stride == (ptrdiff_t)state->rows->row_bytes);
+           state->column->dtype != MREC_BOOL && is_one_run(data, state->rows->row_bytes);
 }
 
 static mrec_status stage_fixed(const mrec_column_state *state, mrec_staged_column *staged, const mrec_column_data *data,

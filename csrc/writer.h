@@ -26,7 +26,7 @@ struct mrec_writer {
     uint64_t handed;              /* frames that a landing was asked for */
     uint64_t waiting_bytes;       /* of the frames after these */
     uint64_t largest;             /* bytes of a frame so far, which decides: */
-    uint64_t land_every;          /* frames; decided by the first frame, 0 before */
+    uint64_t land_every;          /* frames; 0 before the first */
     double landed_at, durable_at; /* seconds of the monotonic clock */
 };
 

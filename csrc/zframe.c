@@ -22,7 +22,7 @@
 #define REGULAR 256              /* bytes of a run */
 #define MANY ((size_t)16 * 1024) /* bytes for which matches at more distances pay */
 #define LOOKS 8                  /* pieces of a plane that say whether it is flat */
-#define ZFRAME_LOOK ((size_t)129)
+#define LOOK ((size_t)129)
 #define CHANGES 16  /* words of bits that are looked at for what changes */
 #define CHANGES 16  /* words of bits that are looked at for what changes */
 #define RUN_BITS 10 /* what a run takes */
@@ -193,7 +193,7 @@ typedef struct part {
     uint64_t *bits;
 } part;
 
-static void zframe_compare(const stretch *s, part *p) {
+static void count_equal(const stretch *s, part *p) {
     p->equal = p->from < p->to ? mrec_equal_bits(s->bytes + p->from, p->to - p->from, p->distance, p->bits) : 0;
 }
 
@@ -205,15 +205,15 @@ static size_t divide(frame *f, const stretch *s, part parts[2]) {
         first = s->n;
     parts[0] = (part){1, first, 1, 0, f->z->equal[0]};
     parts[1] = (part){first > 0 ? first : 1, s->n, f->distance, 0, f->z->equal[1]};
-    zframe_compare(s, &parts[0]);
-    zframe_compare(s, &parts[1]);
+    count_equal(s, &parts[0]);
+    count_equal(s, &parts[1]);
     return parts[0].equal + parts[1].equal;
 }
 
 /* Make all the first part, if then more bytes repeat than *equal. */
 static bool unite(frame *f, const stretch *s, size_t *equal, part parts[2]) {
     part all = {1, s->n, 1, 0, f->z->equal[2]};
-    zframe_compare(s, &all);
+    count_equal(s, &all);
     if (all.equal <= *equal)
         return false;
     parts[0] = all;
@@ -323,13 +323,13 @@ static matches find_best_runs(frame *f, const stretch *s, const part parts[2], u
     part rest[3] = {{third, s->n, f->distance, 0, f->z->equal[1]}, /* no longer those of parts[1] */
                     {third, s->n, 2 * f->distance, 0, f->z->equal[3]},
                     {third, s->n, 1, 0, f->z->equal[4]}};
-    zframe_compare(s, &rest[2]);
+    count_equal(s, &rest[2]);
     if (rest[2].equal < (s->n - third) / 4)
         return find_runs(f, parts, least);
     matches m = {.recent = f->recent};
-    zframe_compare(s, &second);
-    zframe_compare(s, &rest[0]);
-    zframe_compare(s, &rest[1]);
+    count_equal(s, &second);
+    count_equal(s, &rest[0]);
+    count_equal(s, &rest[1]);
     add_runs(f, &parts[0], least, &m);
     add_runs(f, &second, least, &m);
     add_best_runs(f, rest, least, &m);
@@ -460,7 +460,7 @@ static void find_distance(frame *f, const uint8_t *planes, size_t n, size_t npla
 /* Whether, by pieces of them, all planes go on as the byte before but for one byte in 32, and are not all constant:
  * zstd is faster at long matches, and says shortly what little else there is. */
 static bool is_flat(frame *f, const uint8_t *planes, size_t n, size_t nplanes) {
-    const size_t looked = n < LOOKS * ZFRAME_LOOK ? n / LOOKS : ZFRAME_LOOK;
+    const size_t looked = n < LOOKS * LOOK ? n / LOOKS : LOOK;
     size_t changes = 0, varying = 0;
     for (size_t p = 0; p < nplanes; p++) {
         size_t these = 0;

@@ -8,7 +8,7 @@ typedef enum field { FIELD_LITERALS, FIELD_OFFSETS, FIELD_MATCHES, FIELDS } fiel
 /* The coding of a field: the table that every decoder knows, no bits as all codes are one, a table in the section. */
 enum { MODE_PREDEFINED = 0, MODE_REPEATED = 1, MODE_DESCRIBED = 2 };
 
-#define ZSEQUENCES_FEW 16 /* sequences, for which no table pays */
+#define FEW_SEQUENCES 16 /* sequences, for which no table pays */
 #define PREDEFINED_LOG(p) ((p) == FIELD_OFFSETS ? 5u : 6u)
 
 static const unsigned max_log[FIELDS] = {9, 8, 9}, ncodes[FIELDS] = {36, 29, 53};
@@ -114,7 +114,7 @@ static void choose(coding *c, const mrec_ztables *known, field p, const uint32_t
     c->mode = MODE_PREDEFINED;
     c->fse = &known->of[p];
     c->size = 0;
-    if (n < ZSEQUENCES_FEW && last < ncodes[p])
+    if (n < FEW_SEQUENCES && last < ncodes[p])
         return;
     unsigned log = mrec_fse_log((uint32_t)n, distinct, max_log[p]);
     mrec_fse_share(counts, last + 1, (uint32_t)n, log, shares);

@@ -96,13 +96,13 @@ def _whole(value: Any) -> int | None:
 
 def threads_option(threads: int | None) -> dict[str, int]:
     """How many threads a writer works with; None is what MREC_THREADS says, or one."""
-    asked: Any = (os.environ.get("MREC_THREADS") or "1") if threads is None else threads
-    try:
-        number = int(asked) if threads is None else operator.index(asked)
-    except (TypeError, ValueError):
-        number = 0
-    if isinstance(asked, bool) or not 0 < number <= 256:
-        name = "MREC_THREADS" if threads is None else "threads"
+    asked: Any
+    if threads is None:
+        name, asked = "MREC_THREADS", os.environ.get("MREC_THREADS") or "1"
+        number = int(asked) if asked.strip().isdecimal() else None
+    else:
+        name, asked, number = "threads", threads, _whole(threads)
+    if number is None or not 0 < number <= 256:
         raise InvalidValue(f"{name} is {asked!r}; use a number from 1 to 256")
     return {"threads": number}
 

@@ -177,7 +177,7 @@ def _gather_one(source: AnySource, out: np.ndarray, starts: np.ndarray) -> None:
     if out.ndim == 2 or _close(out):
         source.gather(starts, out)
     else:
-        between = room(out.shape, out.dtype)
+        between = np.empty(out.shape, out.dtype)
         source.gather(starts, between)
         out[...] = between
 
