@@ -14,8 +14,9 @@ demo:
 	@tools/setup.sh convert plot
 	@$(PYTHON) examples/demo.py $(ARGS)
 
+# On two processes or more, as there are processors; make test ARGS="-n0 -x" on one.
 test: test-c
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m pytest -n auto --dist loadfile $(ARGS)
 
 # The core without Python, under the address and undefined-behaviour sanitizers.
 test-c:
