@@ -19,6 +19,9 @@ Written by `make bench-docs`; [benchmarks.md](benchmarks.md) explains it. Less i
 run mean anything elsewhere. The first figure of a cell is wall time, the one in brackets CPU time of all threads.
 
 """
+APART = """Goals and single figures are all of one run too, but of another (`mrec bench goals`, on the same machine).
+
+"""
 
 
 def main() -> int:
@@ -27,26 +30,30 @@ def main() -> int:
     parser.set_defaults(out=ROOT / "benchmarks" / "out")
     parser.add_argument("--docs", action="store_true", help="renew the pages with what this run found")
     parser.add_argument(
-        "--docs-from", type=Path, metavar="RESULTS.json", help="renew them from an earlier run, and run nothing"
-    )
+        "--docs-from", type=Path, nargs="+", metavar="RESULTS.json",
+        help="renew them from an earlier run, and run nothing; of two, the second gives the goals and single figures",
+    )  # fmt: skip
     arguments = parser.parse_args()
     results, code = arguments.docs_from, 0
     if results is None:
         code = bench.run(arguments)
-        results = arguments.out / "results.json"
+        results = [arguments.out / "results.json"]
     if arguments.docs or arguments.docs_from:
-        write_docs(Report.from_json(json.loads(results.read_text(encoding="utf-8"))))
+        reports = [Report.from_json(json.loads(path.read_text(encoding="utf-8"))) for path in results]
+        write_docs(reports[0], reports[-1])
     return code
 
 
-def write_docs(report: Report) -> None:
-    """The page of figures, and a plot of each data set, in place of those that are there."""
+def write_docs(report: Report, aims: Report) -> None:
+    """The page of figures, and a plot of each data set, in place of those that are there. aims: has the goals."""
+    report.goals, report.probes = aims.goals, aims.probes
     folder = ROOT / "docs" / "plots"
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.svg"):
         old.unlink()
     pictures = "".join(f"![{name.removesuffix('.svg')}](plots/{name})\n\n" for name in plots.draw(report, folder))
-    page = f"{HEAD}{report.markdown()}\n## Plots\n\n{pictures}".rstrip() + "\n"
+    apart = "" if aims is report else APART
+    page = f"{HEAD}{apart}{report.markdown()}\n## Plots\n\n{pictures}".rstrip() + "\n"
     (ROOT / "docs" / "figures.md").write_text(page, encoding="utf-8")
 
 

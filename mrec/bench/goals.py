@@ -13,9 +13,11 @@ from mrec.bench.report import Missing, Report, Row, ratio
 from mrec.bench.run import Run
 
 SMALL, MEDIUM, LARGE, REAL = "liquid:100x", "liquid:5000x", "liquid:1000000x", "rhodopsin"
+#: An fdatasync of fewer microseconds reaches no disk.
+IN_MEMORY = 10
 XTC = ("xtc-mdtraj", "xtc-mdanalysis", "xtc-chemfiles")
 #: What the goals need of a run.
-JOBS = ("append", "append-threaded", "read", "read-slabs", "read-random", "read-atom", "pack")
+JOBS = ("append", "append-threaded", "read", "read-slabs", "read-again", "read-atom", "pack")
 PEERS = ("mrec", "mrec-256KiB", "mrec-768KiB", "molrs", "plain", *XTC)
 DATA = ("liquid:100x20000", "liquid:5000x400", "liquid:1000000x4", "rhodopsin")
 QUICK_DATA = ("liquid:100x2000", "liquid:5000x60", "liquid:1000000x1", "rhodopsin")
@@ -147,6 +149,8 @@ def growth(form: str) -> Any:
 
 def flush_time(report: Report) -> float:
     """A durable flush, relative to as many fdatasync calls as it makes syncs."""
+    if probe("durable flush", "fdatasync, us")(report) < IN_MEMORY:
+        raise Missing("syncs cost nothing here: --out is in memory")
     syncs = probe("durable flush", "syncs")(report)
     return probe("durable flush", "flush, us", per="fdatasync, us")(report) / float(syncs)
 
@@ -192,9 +196,9 @@ GOALS = (
     least("read in slabs, raw, 5000 atoms: of preadv", faster("read-slabs", MEDIUM, None, "plain"), 0.7),
     least("read, p=1e-3, 5000 atoms", gigabytes("read", MEDIUM, 1e-3), 1.5, "GB/s"),
     least("read in slabs, p=1e-3, 5000 atoms", gigabytes("read-slabs", MEDIUM, 1e-3), 1.5, "GB/s"),
-    most("random frame, raw, 100 atoms", microseconds("read-random", SMALL, None), 15, "us"),
-    most("random frame, raw, 5000 atoms", microseconds("read-random", MEDIUM, None), 50, "us"),
-    most("random frame, p=1e-3, 5000 atoms", microseconds("read-random", MEDIUM, 1e-3), 110, "us"),
+    most("random frame, warm, raw, 100 atoms", microseconds("read-again", SMALL, None), 15, "us"),
+    most("random frame, warm, raw, 5000 atoms", microseconds("read-again", MEDIUM, None), 50, "us"),
+    most("random frame, warm, p=1e-3, 5000 atoms", microseconds("read-again", MEDIUM, 1e-3), 110, "us"),
     least("one atom over all frames, raw, 5000 atoms: times molrs", faster("read-atom", MEDIUM, None, "molrs"), 5),
     most("durable flush: syncs, of those allowed", probe("durable flush", "syncs", per="syncs allowed"), 1),
     most("durable flush: of the time of as many fdatasync", flush_time, 1.5),
