@@ -8,6 +8,7 @@
 #define CHUNK_BYTES ((uint64_t)16 * 1024)
 #define MIN_CHUNK_BYTES ((uint64_t)1024)
 #define MAX_CHUNK_BYTES ((uint64_t)64 * 1024 * 1024)
+#define MOST_OF_FRAMES ((uint64_t)1024 * 1024 * 1024) /* of a chunk of several frames: it is held in memory */
 #define SHARD_BYTES ((uint64_t)256 * 1024 * 1024)
 #define MAX_CHUNKS 4096
 #define STRING_BYTES 16 /* what a string counts as */
@@ -178,6 +179,10 @@ mrec_status mrec_layout_column(const mrec_column *column, uint64_t rows_per_chun
     MREC_TRY(row_weight(column, &row, error));
     if (!mrec_mul(row, rows_per_chunk, &chunk) || chunk > INT64_MAX)
         return too_large(column->name, error);
+    if (options->frames_per_chunk > 1 && chunk > MOST_OF_FRAMES)
+        return mrec_fail(error, MREC_E_VALUE, NULL,
+                         "frames_per_chunk %u makes chunks of %llu bytes of column '%s'; at most 1 GiB is possible",
+                         (unsigned)options->frames_per_chunk, (unsigned long long)chunk, column->name);
     layout->dtype = column->dtype;
     layout->ntrailing = column->ntrailing;
     memcpy(layout->trailing, column->trailing, column->ntrailing * sizeof *column->trailing);

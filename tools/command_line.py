@@ -25,6 +25,7 @@ a second shows its progress on a terminal (with tqdm). Reading and writing the f
 EXAMPLES = {
     "info": "mrec info energies.mrec",
     "convert": """mrec convert run.xtc -t run.gro run.mrec --precision 0.01
+mrec convert run.xtc -t run.gro archive.mrec --precision 0.01 --chunk 256KiB
 mrec convert run.mrec calphas.mrec --select "name CA" --stride 10
 mrec convert run.mrec early.mrec --stop 20
 mrec convert run.mrec late.mrec --start 15

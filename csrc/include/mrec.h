@@ -225,8 +225,9 @@ MREC_API mrec_status mrec_create(const char *path, const mrec_schema *schema, co
 
 /* Take one frame. It is checked whole before anything changes: after SCHEMA or VALUE the writer is as it was. The
  * frame's arrays may be reused when the call returns. It may land earlier frames (see mrec_flush).
- * After IO or MEMORY the writer is poisoned: every later call returns that first error, frames after the last
- * published one are not in the record, and the record is reopened to go on. */
+ * After IO the writer is poisoned: every later call returns that first error, frames after the last published one are
+ * not in the record, and the record is reopened to go on. After MEMORY too, unless the frame was not taken yet (it
+ * could not be copied, or a thread not be started): then the call may be made again. mrec_nframes tells which. */
 MREC_API mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error);
 
 /* Publish every frame taken so far; durable: and sync them, so that they survive a power loss. */

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from mrec.cli.choice import WrongCall, add_frames, add_overwrite, checked, is_record, names, positive
-from mrec.trajectory.options import compression_option
+from mrec.trajectory.options import chunk_option, compression_option
 
 _DESCRIPTION = """Convert a trajectory that MDAnalysis reads into a record; a record into XTC, TRR, DCD, NCDF, H5MD, XYZ
 or PDB; or a record into a smaller one."""
@@ -37,6 +37,10 @@ def add_parser(commands: Any) -> None:
         "--precision", type=float, metavar="P",
         help="store coordinates to within P/2: in their own unit in a record, in angstrom in an XTC file",
     )  # fmt: skip
+    parser.add_argument(
+        "--chunk", metavar="SIZE",
+        help='how much of a column is compressed at a time, as "256KiB": more makes less, and coarser access',
+    )  # fmt: skip
     add_overwrite(parser)
     reading = parser.add_argument_group("into a record")
     reading.add_argument("-t", "--topology", help="a file that names the atoms (default: IN)")
@@ -54,7 +58,7 @@ def _add_rewriting(group: Any) -> None:
     group.add_argument(
         "--rows", action="append", default=[], metavar="BLOCK=START:STOP[:STRIDE]", help="take these rows of a block"
     )
-    group.add_argument("--frames-per-chunk", type=positive, metavar="N", help="more: smaller, and coarser access")
+    group.add_argument("--frames-per-chunk", type=positive, metavar="N", help="the same as a number of frames")
     group.add_argument(
         "--compression", metavar="C", help="of float columns: none, gzip:N, zstd:N or shuffle+zstd:N with a level N"
     )
@@ -69,7 +73,10 @@ def run(arguments: argparse.Namespace) -> None:
         _refuse(arguments, _ONLY_INTO, "into a record")
     if not (into and out_of):
         _refuse(arguments, _ONLY_REWRITE, "from record to record")
+    if not into and arguments.chunk:
+        raise WrongCall("--chunk is for converting into a record")
     checked(compression_option, arguments.compression)
+    checked(chunk_option, arguments.chunk, arguments.frames_per_chunk)
     if arguments.precision is not None and not arguments.precision > 0:
         raise WrongCall(f"--precision is {arguments.precision:g}; it is above 0")
     module = "rewrite" if into and out_of else "read_in" if into else "write_out"

@@ -29,7 +29,9 @@ def run(arguments: argparse.Namespace) -> None:
         opened = mdanalysis.opened(arguments.input, arguments.topology, arguments.select, arguments.format)
         with opened as source:
             topology = source.topology()
-            taken, plan = write(source, made, _origin(arguments), frames(arguments), arguments.precision)
+            taken, plan = write(
+                source, made, _origin(arguments), frames(arguments), arguments.precision, arguments.chunk
+            )
             _write_system(made, topology)
     for text in plan.notes.values():
         note(text)
@@ -77,7 +79,12 @@ class _Replan(Exception):
 
 
 def write(
-    source: Source, path: str, origin: dict[str, str], frames: slice, precision: float | None
+    source: Source,
+    path: str,
+    origin: dict[str, str],
+    frames: slice,
+    precision: float | None = None,
+    chunk: str | None = None,
 ) -> tuple[int, Plan]:
     """Write the frames of a slice to a new record; their number, and the plan that fitted them all.
 
@@ -86,14 +93,20 @@ def write(
     plan: Plan | None = None
     while True:
         try:
-            return _write(source, path, origin, frames, precision, plan)
+            return _write(source, path, origin, frames, precision, chunk, plan)
         except _Replan as change:
             plan = change.plan
             shutil.rmtree(path)
 
 
 def _write(
-    source: Source, path: str, origin: dict[str, str], frames: slice, precision: float | None, plan: Plan | None
+    source: Source,
+    path: str,
+    origin: dict[str, str],
+    frames: slice,
+    precision: float | None,
+    chunk: str | None,
+    plan: Plan | None,
 ) -> tuple[int, Plan]:
     import mrec
 
@@ -107,7 +120,12 @@ def _write(
     if plan.notes:
         meta["notes"] = dict(plan.notes)
     with mrec.TrajectoryWriter(
-        path, _schema(source, plan, precision), units=source.units, meta=meta, compression="shuffle+zstd"
+        path,
+        _schema(source, plan, precision),
+        units=source.units,
+        meta=meta,
+        compression="shuffle+zstd",
+        chunk=chunk,
     ) as writer:
         last: Frame | None = None
         taken = 0

@@ -55,6 +55,7 @@ class Plan:
     schema: Schema
     rows: Mapping[str, Any] = field(default_factory=dict)
     compression: str | None = None
+    chunk: str | None = None
     frames_per_chunk: int | None = None
 
     def coarsen(self, precision: float | None) -> None:
@@ -80,7 +81,12 @@ def write(path: str, plan: Plan, frames: Iterable[Frame]) -> None:
     import mrec
 
     with mrec.TrajectoryWriter(
-        path, plan.schema, compression=plan.compression, frames_per_chunk=plan.frames_per_chunk, durable_every=None
+        path,
+        plan.schema,
+        compression=plan.compression,
+        chunk=plan.chunk,
+        frames_per_chunk=plan.frames_per_chunk,
+        durable_every=None,
     ) as writer:
         before: Frame | None = None
         for frame in frames:
@@ -209,9 +215,11 @@ def _count(record: Any, name: str) -> int:
 def _storage(record: Any, rows: Mapping[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     """Compression and frames in a chunk: as said, else as they are."""
     compression, per_chunk = stored(record)
+    chunk, frames = arguments.chunk, arguments.frames_per_chunk
     return {
         "compression": arguments.compression or compression,
-        "frames_per_chunk": arguments.frames_per_chunk or (None if rows else per_chunk),
+        "chunk": chunk,
+        "frames_per_chunk": frames or (None if rows or chunk else per_chunk),
     }
 
 

@@ -109,7 +109,8 @@ def _coerce(column: Column, values: Any, lead: int) -> tuple[Array | Text, Array
         valid = _valid(column, array, lead)
         array = array.filled(column.dtype.fill) if valid is not None else array.data
     array = np.asarray(array)
-    if array.size == 0 and not isinstance(values, Array) and column.dtype.name != "string":
+    untyped = not isinstance(values, Array) or array.dtype.kind == "O"
+    if array.size == 0 and untyped and column.dtype.name != "string":
         array = np.zeros(array.shape, column.dtype.numpy)  # an empty list says nothing of its type
     if column.dtype.name == "string":
         return _text(array), valid

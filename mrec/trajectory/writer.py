@@ -15,7 +15,7 @@ import numpy as np
 from mrec import dtypes
 from mrec._core import Writer as CoreWriter
 from mrec.box import Box
-from mrec.errors import InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName
+from mrec.errors import ClosedError, InvalidValue, MrecError, RecordLocked, SchemaError, UnknownName
 from mrec.frame import Frame
 from mrec.trajectory import batch
 from mrec.trajectory.coerce import coerce_block, coerce_value
@@ -247,6 +247,8 @@ class TrajectoryWriter:
         (F, 6)). Refused whole, or taken whole.
         """
         count = batch.check_steps(steps, self._core.last_step)
+        if not len(count) and self.closed:
+            raise ClosedError(f"{self.path}: the writer was closed")
         slots, taken = self._gather(named, blocks, values, len(count))
         for value, given in zip(self._values, taken, strict=True):
             if given is None and not value.has_fill:

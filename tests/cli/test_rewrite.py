@@ -166,6 +166,11 @@ def test_storage_stays_or_changes(run: Command, tmp_path: Path) -> None:
     run("convert", a, b, "--overwrite", "--compression", "none", "--frames-per-chunk", "5")
     assert stored(b, "vx") == (500, ["bytes", "crc32c"], None)
     assert frames(a) == frames(b)
+    run("convert", a, b, "--overwrite", "--chunk", "4KiB")
+    assert stored(b, "vx")[0] == 600  # the least whole frames of 100 rows that take 4 KiB
+    assert frames(a) == frames(b)
+    assert "give one of them" in run("convert", a, b, "--chunk", "4KiB", "--frames-per-chunk", "5", code=2)
+    assert "--chunk is for converting into a record" in run("convert", a, "b.xyz", "--chunk", "4KiB", code=2)
     run("convert", a, b, "--overwrite", "--precision", "0.5")
     for old, new in zip(frames(a), frames(b), strict=True):
         assert np.array_equal(new["atoms"]["x"], np.round(old["atoms"]["x"] * 2) / 2)

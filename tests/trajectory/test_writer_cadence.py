@@ -163,6 +163,12 @@ def test_a_chunk_is_a_size_or_a_number_of_frames(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+def test_a_chunk_of_too_many_frames_is_refused(tmp_path):
+    with pytest.raises(InvalidValue, match=r"frames_per_chunk 2147483648 makes chunks of \d+ bytes of column 'q'"):
+        mrec.TrajectoryWriter(tmp_path / "a.mrec", schema(), frames_per_chunk=2**31)
+    assert not (tmp_path / "a.mrec").exists()
+
+
 def test_a_small_first_frame_does_not_decide(tmp_path):
     with write(tmp_path / "a", schema()) as w:
         w.append(None, b={"q": [1.0]})

@@ -174,7 +174,7 @@ def test_bools_that_are_other_bytes(tmp_path):
     assert array(tmp_path / "a", "b/f").view("u1").tolist() == [0, 1, 1, 1]
 
 
-@pytest.mark.parametrize("empty", [[], (), np.empty(0), np.empty((0, 3))[:, 0]])
+@pytest.mark.parametrize("empty", [[], (), np.empty(0), np.empty((0, 3))[:, 0], np.empty(0, object)])
 def test_no_rows(tmp_path, empty):
     with write(tmp_path / "a", schema()) as w:
         atoms = {"x": empty, "y": empty, "z": empty, "id": [], "name": [], "dip": np.empty((0, 2, 3))}

@@ -58,7 +58,8 @@ def test_after_close(tmp_path):
     w = write(tmp_path / "a", schema())
     append(w, 3)
     w.close()
-    for call in (lambda: append(w), w.flush, lambda: w.append_many([5], b={"q": np.zeros((1, 2))})):
+    many = [lambda n=n: w.append_many(range(5, 5 + n), b={"q": np.zeros((n, 2))}) for n in (0, 1)]
+    for call in (lambda: append(w), w.flush, *many):
         with pytest.raises(ClosedError, match=str(tmp_path / "a")) as caught:
             call()
         assert isinstance(caught.value, ValueError)
