@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mrec.bench.data import DataSet
 from mrec.bench.job import Job, Place, Sample, copy, disk_bytes, exhaust, measured, remove, settle
 from mrec.bench.peer import slab_frames
 
@@ -261,29 +262,6 @@ class ReadAgain(ReadRandom):
         work()
 
 
-class ReadAtom(Job):
-    """One atom over all frames."""
-
-    name = "read-atom"
-    about = "one atom over all frames; the figure is of all of them"
-    unit = "call"
-
-    def run(self, place: Place, check: bool) -> Sample:
-        place.written()
-        row, got = place.data.atoms // 2, []
-
-        def work() -> int:
-            handle = place.peer.open(place.path, place.data)
-            got.append(place.peer.atom(handle, place.data, row))
-            place.peer.close(handle)
-            return 1
-
-        sample = measured(work)
-        if check:
-            close(place, got[0], place.data.xyz[:, :, row])
-        return sample
-
-
 class ReadColumn(Job):
     """The x of all atoms over all frames."""
 
@@ -296,14 +274,43 @@ class ReadColumn(Job):
 
         def work() -> int:
             handle = place.peer.open(place.path, place.data)
-            got.append(place.peer.column(handle, place.data))
+            got.append(self.take(place, handle))
             place.peer.close(handle)
-            return place.data.frames
+            return self.units(place)
 
         sample = measured(work)
         if check:
-            close(place, got[0], place.data.xyz[:, 0])
+            close(place, got[0], self.expected(place.data))
         return sample
+
+    def take(self, place: Place, handle: Any) -> np.ndarray:
+        """What is read."""
+        return place.peer.column(handle, place.data)
+
+    def expected(self, data: DataSet) -> np.ndarray:
+        """What has to come of it."""
+        return data.xyz[:, 0]
+
+    def units(self, place: Place) -> int:
+        """What the figure is of."""
+        return place.data.frames
+
+
+class ReadAtom(ReadColumn):
+    """One atom over all frames."""
+
+    name = "read-atom"
+    about = "one atom over all frames; the figure is of all of them"
+    unit = "call"
+
+    def take(self, place: Place, handle: Any) -> np.ndarray:
+        return place.peer.atom(handle, place.data, place.data.atoms // 2)
+
+    def expected(self, data: DataSet) -> np.ndarray:
+        return data.xyz[:, :, data.atoms // 2]
+
+    def units(self, place: Place) -> int:
+        return 1
 
 
 class Open(Job):
