@@ -312,10 +312,11 @@ def _column(block: str, name: Any, dtype: Any, precision: Any, trailing: Any, nu
         raise SchemaError(f"{where} has {len(axes)} trailing axes, at most {MAX_TRAILING} are supported")
     if not isinstance(nullable, bool):
         raise SchemaError(f"nullable of {where} is True or False, not {nullable!r}")
-    return Column(name, kind, axes, None if precision is None else _precision(where, kind, precision), nullable)
+    return Column(name, kind, axes, None if precision is None else checked_precision(where, kind, precision), nullable)
 
 
-def _precision(where: str, dtype: DType, precision: Any) -> float:
+def checked_precision(where: str, dtype: DType, precision: Any) -> float:
+    """The precision of a column, when it may have that one; else SchemaError, in which `where` names the column."""
     if dtype.name != "f64":
         raise SchemaError(f"{where} is {dtype}; only f64 columns have a precision")
     try:
