@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from mrec.errors import CorruptData, MrecError, SchemaError
 from mrec.frame import Block
+from mrec.trajectory.relations import writer_of
+from mrec.trajectory.select import check_rows
 from mrec.trajectory.standing import MARKER, ROOT, read_standing
 from mrec.zarr.array import Array
 from mrec.zarr.codecs import is_int
@@ -43,15 +44,6 @@ def check_targets(store: Store, section: str, blocks: Mapping[str, Block], error
             check_rows(block[column], rows, f"{where}/{column}", target, error)
 
 
-def check_rows(values: Any, rows: int, where: str, target: str, error: type[MrecError]) -> None:
-    """The error when a column is not u64, or a value of it that is not null is no row of its target."""
-    found = np.ma.compressed(values)
-    if np.asanyarray(values).dtype not in (np.dtype("<u8"), np.dtype(">u8")):
-        raise error(f"{where}: it refers to rows of {target!r} and is {np.asanyarray(values).dtype}, not u64")
-    if found.size and found.max() >= rows:
-        raise error(f"{where}: {found.max()} is no row of {target!r}, which has {rows}")
-
-
 def _rows(store: Store, section: str, target: str, blocks: Mapping[str, Block]) -> int | None:
     """The rows of a target; None when there is no such block."""
     own = f"/{section}/"
@@ -80,8 +72,8 @@ def check_referred(store: Store, section: str, rows: Mapping[str, int]) -> None:
         name = target.split("/")[2]
         least = _least_rows(store, where, column)
         if name not in rows or least > rows[name]:
-            there = f"{rows[name]} rows" if name in rows else "no such block"
-            raise SchemaError(f"{where}/{column} refers to row {least - 1} of {target}, and there would be {there}")
+            there = f"it would have {rows[name]} of them" if name in rows else "it would be gone"
+            raise SchemaError(f"{where}/{column} refers to rows of {target}, {least} of them are needed, and {there}")
 
 
 def _into(store: Store, prefix: str) -> Iterator[tuple[str, str, str]]:
@@ -120,6 +112,9 @@ def _least_rows(store: Store, block: str, column: str) -> int:
 def _least_rows_over_time(store: Store, block: str, column: str) -> int:
     from mrec.trajectory.reader import Trajectory
 
+    writer = writer_of(store.root)
+    if writer is not None:
+        writer.flush(durable=False)  # so that all its frames are looked at
     trajectory = Trajectory(store.root, store.again())
     least = 0
     for start in range(0, len(trajectory), 64):

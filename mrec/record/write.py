@@ -20,6 +20,7 @@ from mrec.record.references import check_referred, check_targets
 from mrec.trajectory.coerce import coerce_column
 from mrec.trajectory.frames import State, check_beside_system
 from mrec.trajectory.infer import infer_column, infer_tag
+from mrec.trajectory.relations import writer_of
 from mrec.trajectory.schema import Column, checked_precision
 from mrec.trajectory.standing import MARKER, read_standing
 from mrec.zarr.metadata import GroupMeta
@@ -63,8 +64,7 @@ def write_frame_section(
     )
     store = FilesystemStore(root)
     check_referred(store, section, {name: block.nrows for name, block in frame.blocks.items()})
-    if section == "system":
-        _check_beside_trajectory(root, frame)
+    writer = _check_beside_trajectory(root, frame) if section == "system" else None
     with publish.section(root, section) as made:
         publish.write_file(os.path.join(made, "zarr.json"), GroupMeta(attributes).document().encode())
         warn_lookalikes(frame.blocks, "block", FRAME_BLOCKS, stacklevel=5)
@@ -73,6 +73,8 @@ def write_frame_section(
         check_targets(store, section, frame.blocks, SchemaError)
         if frame.box is not None:
             _write_box(os.path.join(made, "box"), frame.box)
+    if writer is not None:
+        writer._system_changed()
 
 
 def _refuse_moment(section: str, frame: Frame) -> None:
@@ -179,16 +181,32 @@ def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
 # ---- beside a trajectory -----------------------------------------------------------------------------------------
 
 
-def _check_beside_trajectory(root: str, system: Frame) -> None:
-    """Refuse a system block that does not go with its namesake in the trajectory: the record could not be read."""
-    store = FilesystemStore(root)
-    if not store.exists(MARKER):
-        return
-    standing = read_standing(store)
+def _check_beside_trajectory(root: str, system: Frame) -> Any:
+    """Refuse a system block that does not go with its namesake in the trajectory: the record could not be read.
+
+    What comes back is the writer that this process has of the trajectory, or None.
+    """
+    store, writer = FilesystemStore(root), writer_of(root)
+    if writer is not None:
+        writer.flush(durable=False)  # so that all its frames are looked at
+    standing = read_standing(store) if store.exists(MARKER) else None
     if standing is None:
-        return
+        return None
     state = State(standing, store)
     try:
         check_beside_system(state, {name: (block.nrows, set(block)) for name, block in system.blocks.items()})
+        _check_ids(root, state, system)
     except CorruptData as e:
         raise SchemaError(str(e)) from None
+    return writer
+
+
+def _check_ids(root: str, state: State, system: Frame) -> None:
+    """The ids of a block are those of its namesake in the system, in every update."""
+    for name, block in system.blocks.items():
+        form = state.blocks.get(name)
+        if form is None or "id" not in block or "id" not in form.schema.columns or not form.n:
+            continue
+        stored = state.arrays.source(f"{name}/id").read(0, form.first_row(form.n)).reshape(form.n, block.nrows)
+        if not (stored == np.asarray(block["id"])).all():
+            raise SchemaError(f"the ids of system/{name} are not those of trajectory/{name}")

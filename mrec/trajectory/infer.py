@@ -32,7 +32,7 @@ def schema_of(
     nulls = {nullable} if isinstance(nullable, str) else set(nullable)
     unused = (set(grids) if isinstance(precision, Mapping) else set()) | nulls
     for name, block in frame.blocks.items():
-        schema.block(name, rows=block.nrows, structural_shape=block.structural_shape)
+        schema.block(name, rows=block.nrows, structural_shape=block.structural_shape, targets=block.targets or None)
         for column, data in block.items():
             _declare(schema, name, block, column, data, grids.get(column), column in nulls)
             unused.discard(column)
