@@ -107,7 +107,7 @@ class Observable:
 
 
 def _as_array(values: Any) -> np.ndarray:
-    array = np.asarray(values)
+    array = np.asanyarray(values)
     if array.dtype.kind == "U" and not hasattr(values, "dtype"):
         array = np.array(values, dtype=np.dtypes.StringDType())  # keeps NULs at the end
     return array
