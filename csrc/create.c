@@ -159,8 +159,9 @@ static mrec_status write_meta(mrec_vfs *vfs, const char *root, const char *meta_
 }
 
 static mrec_status init_sequence(mrec_sequence *seq, mrec_vfs *vfs, const mrec_lock *lock, const char *root,
-                                 const mrec_schema *schema, const mrec_options *options, mrec_error *error) {
-    MREC_TRY(mrec_sequence_init(seq, vfs, lock, root, schema, NULL, NULL, error));
+                                 const mrec_schema *schema, const char *schema_json, const mrec_options *options,
+                                 mrec_error *error) {
+    MREC_TRY(mrec_sequence_init(seq, vfs, lock, root, schema, schema_json, NULL, error));
     for (size_t i = 0; i < seq->declared.schema.nblocks; i++) {
         const mrec_block *block = &seq->declared.schema.blocks[i];
         mrec_buffer members = {0};
@@ -197,8 +198,8 @@ static mrec_status write_record(mrec_sequence *seq, const mrec_options *options,
     return durable ? mrec_dir_sync(vfs, root, error) : MREC_OK;
 }
 
-mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *schema, const mrec_options *options,
-                           mrec_writer **out, mrec_error *error) {
+mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *schema, const char *schema_json,
+                           const mrec_options *options, mrec_writer **out, mrec_error *error) {
     mrec_options defaults;
     mrec_lock *lock = NULL;
     mrec_sequence sequence;
@@ -209,7 +210,7 @@ mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *s
     }
     MREC_TRY(mrec_layout_check_options(options, error));
     /* The schema is checked before anything is touched. */
-    mrec_status status = init_sequence(&sequence, vfs, NULL, path, schema, options, error);
+    mrec_status status = init_sequence(&sequence, vfs, NULL, path, schema, schema_json, options, error);
     if (status == MREC_OK)
         status = take_place(vfs, path, options, &lock, error);
     mrec_sequence_free(&sequence);
@@ -217,7 +218,7 @@ mrec_status mrec_create_on(mrec_vfs *vfs, const char *path, const mrec_schema *s
         status = mrec_writer_new(lock, options, out, error);
     if (status != MREC_OK)
         return status;
-    status = init_sequence(&(*out)->sequence, vfs, lock, path, schema, options, error);
+    status = init_sequence(&(*out)->sequence, vfs, lock, path, schema, schema_json, options, error);
     if (status == MREC_OK)
         status = write_record(&(*out)->sequence, options, error);
     if (status != MREC_OK) {
@@ -251,7 +252,7 @@ mrec_status mrec_create(const char *path, const mrec_schema *schema, const mrec_
     char *from_root;
     *writer = NULL;
     MREC_TRY(absolute_path(path, &from_root, error));
-    mrec_status status = mrec_create_on(mrec_vfs_posix(), from_root, schema, options, writer, error);
+    mrec_status status = mrec_create_on(mrec_vfs_posix(), from_root, schema, NULL, options, writer, error);
     free(from_root);
     return status;
 }

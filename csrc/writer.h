@@ -30,9 +30,10 @@ struct mrec_writer {
     double landed_at, durable_at; /* seconds of the monotonic clock */
 };
 
-/* mrec_create on other system calls; testing replaces them. */
-mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, const mrec_options *, mrec_writer **,
-                           mrec_error *);
+/* mrec_create on other system calls; testing replaces them. schema_json: the declaration as it is stored, when it says
+ * more than the schema, as what blocks owe each other, which the caller sees to; NULL: it is made from the schema. */
+mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, const char *schema_json,
+                           const mrec_options *, mrec_writer **, mrec_error *);
 
 /* A writer around a sequence that is still to be set up: the lock is taken over, also on failure. */
 mrec_status mrec_writer_new(mrec_lock *, const mrec_options *, mrec_writer **, mrec_error *);

@@ -8,7 +8,7 @@ from mrec.box import Box
 from mrec.errors import MrecError
 from mrec.frame import Block, Frame
 from mrec.pack import pack, unpack
-from mrec.record import Record, open
+from mrec.record import MetricsLog, Observable, Record, create, open
 from mrec.repair import repair
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.writer import TrajectoryWriter
@@ -18,10 +18,13 @@ __all__ = [
     "Block",
     "Box",
     "Frame",
+    "MetricsLog",
     "MrecError",
+    "Observable",
     "Record",
     "Schema",
     "TrajectoryWriter",
+    "create",
     "errors",
     "get_include",
     "open",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,15 @@ class Block(MutableMapping[str, Array]):
 
     A column is a numpy array whose first axis is the row; a masked array has null rows where it is masked.
     nrows: needed only for a block without columns. structural_shape: the rows are a grid of this shape, flattened.
-    precision: column name -> the grid its values were or will be rounded to.
+    precision: column name -> the grid its values were or will be rounded to. targets: column name -> the block whose
+    rows it names ("atoms", or "/system/atoms" in another section); such a column is u64.
 
     >>> atoms = Block({"x": [0.0, 1.0], "element": ["O", "H"]})
     >>> atoms.nrows, atoms["x"].dtype.name
     (2, 'float64')
     """
 
-    __slots__ = ("_columns", "_nrows", "precision", "structural_shape")
+    __slots__ = ("_columns", "_nrows", "precision", "structural_shape", "targets")
 
     def __init__(
         self,
@@ -35,17 +37,24 @@ class Block(MutableMapping[str, Array]):
         nrows: int | None = None,
         structural_shape: tuple[int, ...] | None = None,
         precision: Mapping[str, float] | None = None,
+        targets: Mapping[str, str] | None = None,
     ) -> None:
         self._columns: dict[str, Array] = {}
         self._nrows = nrows
         self.structural_shape = None if structural_shape is None else tuple(structural_shape)
         self.precision = dict(precision or {})
+        self.targets = dict(targets or {})
         for name, values in (columns or {}).items():
             self[name] = values
 
     @classmethod
     def _made(
-        cls, columns: dict[str, Array], nrows: int, shape: tuple[int, ...] | None, precision: Mapping[str, float]
+        cls,
+        columns: dict[str, Array],
+        nrows: int,
+        shape: tuple[int, ...] | None,
+        precision: Mapping[str, float],
+        targets: Mapping[str, str] | None = None,
     ) -> Block:
         """From parts that are known to fit; takes the dict over."""
         block = object.__new__(cls)
@@ -53,7 +62,13 @@ class Block(MutableMapping[str, Array]):
         block._nrows = nrows
         block.structural_shape = shape
         block.precision = dict(precision)
+        block.targets = dict(targets) if targets else {}
         return block
+
+    def copy(self) -> Block:
+        """An independent block: its arrays are copies."""
+        columns = {name: values.copy() for name, values in self._columns.items()}
+        return Block._made(columns, self.nrows, self.structural_shape, self.precision, self.targets)
 
     @property
     def nrows(self) -> int:
@@ -121,7 +136,8 @@ class Frame:
 
     blocks: name -> Block (a mapping of arrays is made one). step: int. time: float. box: a Box, or what `Box.coerce`
     takes; None: no statement about a cell. values: per-step values by name. meta: the document of a snapshot.
-    index: the ordinal in the trajectory it came from.
+    meta_types: the tags of keys of `meta` whose values do not show them ("i32", "json", "f64x3" ...), and of all keys
+    of a snapshot that was read. index: the ordinal in the trajectory it came from.
 
     `frame["atoms"]`, `"atoms" in frame`, `len(frame)` and iteration are about its blocks.
 
@@ -130,7 +146,7 @@ class Frame:
     (2, -1.5)
     """
 
-    __slots__ = ("blocks", "box", "index", "meta", "step", "time", "values")
+    __slots__ = ("blocks", "box", "index", "meta", "meta_types", "step", "time", "values")
 
     def __init__(
         self,
@@ -141,6 +157,7 @@ class Frame:
         box: Any = None,
         values: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
+        meta_types: Mapping[str, str] | None = None,
         index: int | None = None,
     ) -> None:
         self.blocks: dict[str, Block] = {name: _as_block(name, block) for name, block in (blocks or {}).items()}
@@ -149,6 +166,7 @@ class Frame:
         self.box: Box | None = None if box is None else Box.coerce(box)
         self.values: dict[str, Any] = dict(values or {})
         self.meta: dict[str, Any] = dict(meta or {})
+        self.meta_types: dict[str, str] = dict(meta_types or {})
         self.index = index
 
     @classmethod
@@ -169,6 +187,7 @@ class Frame:
         frame.box = box
         frame.values = values
         frame.meta = {}
+        frame.meta_types = {}
         frame.index = index
         return frame
 
@@ -197,6 +216,18 @@ class Frame:
     def keys(self) -> Any:
         """The names of the blocks."""
         return self.blocks.keys()
+
+    def items(self) -> Any:
+        """The blocks with their names. (The blocks alone are `frame.blocks.values()`; `values` are per-step values.)"""
+        return self.blocks.items()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A block, or `default` when there is none of that name."""
+        return self.blocks.get(name, default)
+
+    def copy(self) -> Frame:
+        """An independent frame: blocks, values and documents are copies."""
+        return deepcopy(self)
 
     def __eq__(self, other: object) -> bool:
         """The same step, time, cell, blocks, values and meta, bit for bit; the index does not count."""

@@ -50,7 +50,7 @@ static mrec_writer *begin(mrec_vfs *vfs, const char *path, unsigned threads, dou
     options.threads = threads;
     mrec_writer *writer;
     mrec_error error;
-    assert(mrec_create_on(vfs, path, &schema, &options, &writer, &error) == MREC_OK);
+    assert(mrec_create_on(vfs, path, &schema, NULL, &options, &writer, &error) == MREC_OK);
     return writer;
 }
 

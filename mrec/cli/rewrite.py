@@ -110,29 +110,47 @@ def _check_carried(frame: Frame, before: Frame | None) -> None:
 def _taken(plan: Plan, frame: Frame, declared: BlockSchema) -> Block:
     block = frame[declared.name]
     which = plan.rows.get(declared.name)
-    references = [name for name in BY_CONVENTION if name in declared.columns] if "atoms" in plan.rows else []
+    references = _references(declared, plan.rows)
     if which is None and not references:
         return Block({name: block[name] for name in declared.columns}, nrows=block.nrows)
     rows = np.arange(block.nrows)[slice(None) if which is None else which]
     columns = {name: block[name][rows] for name in declared.columns}
     if not references:
         return Block(columns, nrows=len(rows))
-    if "atoms" not in frame:
-        raise MrecError(f"step {frame.step}: {declared.name!r} refers to rows of 'atoms', and there are none")
-    chosen = np.arange(frame["atoms"].nrows)[plan.rows["atoms"]]
+    chosen: dict[str, Any] = {}
+    for target in references.values():
+        if target not in frame:
+            raise MrecError(f"step {frame.step}: {declared.name!r} refers to rows of {target!r}, and there are none")
+        chosen[target] = np.arange(frame[target].nrows)[plan.rows[target]]
     keep = np.ones(len(rows), bool)
-    for name in references:
-        keep &= np.isin(columns[name], chosen) | np.ma.getmaskarray(columns[name])
-    if which is not None and not keep.all():
-        raise MrecError(f"step {frame.step}: a chosen row of {declared.name!r} refers to one of 'atoms' that is not")
+    for name, target in references.items():
+        there = np.isin(columns[name], chosen[target]) | np.ma.getmaskarray(columns[name])
+        if which is not None and not there.all():
+            raise MrecError(
+                f"step {frame.step}: a chosen row of {declared.name!r} refers to one of {target!r} that is not"
+            )
+        keep &= there
     columns = {name: values[keep] for name, values in columns.items()}
-    order = np.argsort(chosen)
-    for name in references:  # of a null row any number will do
-        at = np.searchsorted(chosen, np.ma.getdata(columns[name]), sorter=order)
+    for name, target in references.items():  # of a null row any number will do
+        taken = chosen[target]
+        order = np.argsort(taken)
+        at = np.searchsorted(taken, np.ma.getdata(columns[name]), sorter=order)
         anew = np.append(order, 0)[at].astype(np.uint64)
         null = np.ma.getmaskarray(columns[name])
         columns[name] = np.ma.MaskedArray(anew, null) if null.any() else anew
     return Block(columns, nrows=int(keep.sum()))
+
+
+def _references(declared: BlockSchema, rows: Mapping[str, Any]) -> dict[str, str]:
+    """Column -> block whose rows it names and are chosen from: as declared, or by convention."""
+    found = {name: "atoms" for name in BY_CONVENTION if name in declared.columns}
+    found |= declared.targets or {}
+    for name, target in found.items():
+        if target.startswith("/system/") and target.removeprefix("/system/") in rows:
+            raise MrecError(
+                f"{declared.name}/{name} refers to rows of {target}, some of which would go; choose no rows"
+            )
+    return {name: target for name, target in found.items() if target in rows}
 
 
 # ---- what is taken -----------------------------------------------------------------------------------------------
@@ -159,8 +177,23 @@ def _kept(schema: Schema, keep: list[str], drop: list[str]) -> Schema:
             del document["blocks"][block]
         else:
             entry["columns"] = columns
+    for entry in document["blocks"].values():
+        _keep_relations(entry, document["blocks"])
     document["meta"] = {name: entry for name, entry in document["meta"].items() if stays(name)}
     return _with_rows(Schema.from_json(document), schema)
+
+
+def _keep_relations(entry: dict[str, Any], blocks: Mapping[str, Any]) -> None:
+    """Let a block say of others only what still can be said."""
+    targets = {
+        column: target
+        for column, target in entry.pop("targets", {}).items()
+        if column in entry["columns"] and (target.startswith("/") or target in blocks)
+    }
+    if targets:
+        entry["targets"] = targets
+    if entry.get("aligned_with") not in blocks:
+        entry.pop("aligned_with", None)
 
 
 def _fewer_rows(schema: Schema, rows: Mapping[str, Any]) -> None:

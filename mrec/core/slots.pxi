@@ -24,8 +24,8 @@ cdef extern from "mrec.h" nogil:
     bint mrec_has_times(const mrec_writer *writer)
 
 cdef extern from "writer.h" nogil:
-    mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, const mrec_options *, mrec_writer **,
-                               mrec_error *)
+    mrec_status mrec_create_on(mrec_vfs *, const char *path, const mrec_schema *, const char *schema_json,
+                               const mrec_options *, mrec_writer **, mrec_error *)
     void mrec_writer_wait(mrec_writer *)
 
 

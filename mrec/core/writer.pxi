@@ -18,8 +18,11 @@ cdef class Writer:
     cdef unsigned forks
 
     @staticmethod
-    def create(path, schema, dict options not None):
-        """A new record at `path`. options: the members of mrec_options, in its units."""
+    def create(path, schema, dict options not None, schema_json=None):
+        """A new record at `path`. options: the members of mrec_options, in its units.
+
+        schema_json: the declaration as it is stored, when it says more than the core knows of.
+        """
         cdef Writer self = Writer.__new__(Writer)
         cdef _Declaration declaration = _Declaration(schema)
         cdef _Memory memory = _Memory()
@@ -27,10 +30,11 @@ cdef class Writer:
         cdef mrec_error error
         _fill_options(&filled, options, memory)
         cdef const char *where = memory.text(path)
+        cdef const char *declared = NULL if schema_json is None else memory.text(schema_json)
         cdef mrec_vfs *vfs = vfs_in_use()
         self.files = _files
         with nogil:
-            check(mrec_create_on(vfs, where, &declaration.schema, &filled, &self.writer, &error), &error)
+            check(mrec_create_on(vfs, where, &declaration.schema, declared, &filled, &self.writer, &error), &error)
         self._prepare(schema)
         return self
 

@@ -26,7 +26,7 @@ def new_record(output: str, overwrite: bool) -> Iterator[str]:
     if os.path.isfile(os.path.join(os.path.dirname(output), "zarr.json")):
         raise MrecError(f"{output} would lie within a record, or within a group of one")
     if os.path.lexists(output) and not os.path.isfile(os.path.join(output, "zarr.json")):
-        raise NotARecord(f"{output} is there and is no record; --overwrite replaces records only")
+        raise NotARecord(f"{output} is there and is no record; only records are replaced")
     with _private(output) as private, _told_of(output, private) as made:
         yield made
         _check_place(output, overwrite)  # a rename would replace what appeared meanwhile
@@ -40,7 +40,7 @@ def new_file(output: str, overwrite: bool) -> Iterator[str]:
     output = os.path.normpath(output)
     _check_place(output, overwrite)
     if os.path.isdir(output):
-        raise MrecError(f"{output} is a directory; --overwrite replaces files only")
+        raise MrecError(f"{output} is a directory; only files are replaced")
     with _private(output) as private, _told_of(output, private) as made:
         yield made
         sync_file(made)
@@ -52,7 +52,7 @@ def _check_place(output: str, overwrite: bool) -> None:
     if not os.path.isdir(os.path.dirname(output) or "."):
         raise FileNotFoundError(2, "there is no such directory", os.path.dirname(output))
     if os.path.lexists(output) and not overwrite:
-        raise RecordExists(f"{output} is there already; pass --overwrite to replace it")
+        raise RecordExists(f"{output} is there already; pass --overwrite (overwrite=True) to replace it")
 
 
 def _private(output: str) -> tempfile.TemporaryDirectory[str]:

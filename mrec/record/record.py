@@ -4,31 +4,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
+from mrec.dtypes import TAGS, to_json
 from mrec.errors import (
     ClosedError,
     CorruptData,
     InvalidValue,
+    MrecError,
     NotARecord,
     RecordNotFound,
     UnknownName,
     UnsupportedVersion,
 )
 from mrec.frame import Frame
-from mrec.record import sections
+from mrec.record import publish, sections
+from mrec.record.metrics import Metrics, read_metrics
+from mrec.record.observables import Observables
+from mrec.record.references import check_referred
 from mrec.trajectory.options import size_option
 from mrec.trajectory.reader import Trajectory
 from mrec.zarr.group import Group
 from mrec.zarr.metadata import parse_group
-from mrec.zarr.store import Reading, Store, open_store
+from mrec.zarr.store import FilesystemStore, Reading, Store, open_store
+
+T = TypeVar("T")
 
 #: A record holds at least one of these.
 KINDS = ("frame", "system", "trajectory", "forcefield", "status")
 VERSIONS = (1, 2)
+#: How often a section is read again that was replaced under the reading.
+ATTEMPTS = 5
 
 
 def open(path: str | os.PathLike[str], *, cache: int | str = "64MiB", verify: bool = True) -> Record:
@@ -49,7 +58,8 @@ def open(path: str | os.PathLike[str], *, cache: int | str = "64MiB", verify: bo
 
 
 class Record:
-    """A record: `trajectory`, `system`, `frame`, and the document `meta`.
+    """A record: `trajectory`, `frame`, `system`, `forcefield`, `observables`, `metrics`, and documents: `meta`,
+    `status`, `method`.
 
     Opening takes no lock and leaves no file; a record that is being written opens too. Thread-safe; pickles by path.
     """
@@ -62,7 +72,7 @@ class Record:
             raise RecordNotFound(f"{self.path}: there is no record")
         self._store = _open_store(self.path, self._reading)
         self._check()
-        self._meta = self._document("meta")
+        self._meta = _attributes(self._store, "meta") or {}
         check_version(self._meta, self.path)
 
     def _check(self) -> None:
@@ -73,15 +83,18 @@ class Record:
         if not any(self._store.exists(kind) for kind in KINDS):
             raise NotARecord(f"{self.path} holds none of {', '.join(KINDS)}: it is no record")
 
-    def _document(self, section: str) -> dict[str, Any]:
-        raw = self._store.get(f"{section}/zarr.json")
-        return {} if raw is None else parse_group(raw, self._store.path(f"{section}/zarr.json")).attributes
-
     @property
     def meta(self) -> dict[str, Any]:
-        """The document of the record, as it was stored."""
+        """The document of the record, as it was stored when the record was opened. Assigning a document replaces it."""
         self._use()
         return self._meta
+
+    @meta.setter
+    def meta(self, document: Mapping[str, Any]) -> None:
+        checked = checked_document("meta", document)
+        check_version(checked, self.path)
+        publish.document(self._root(), "meta", checked)
+        self._meta = checked
 
     @property
     def units(self) -> dict[str, Any]:
@@ -110,41 +123,172 @@ class Record:
             raise UnknownName(f"{self.path} has no trajectory; there are: {', '.join(self.sections) or 'no sections'}")
         return Trajectory(self.path, self._store)
 
-    @property
-    def system(self) -> Frame | None:
-        """What the particles are: a frame-shaped section, read now. None when there is none.
-
-        Assigning a frame writes the section, whole or not at all, also while a trajectory is being written beside it.
-        """
-        return self._section("system")
-
-    @system.setter
-    def system(self, frame: Any) -> None:
-        self.write("system", frame)
+    # ---- sections ------------------------------------------------------------------------------------------------
 
     @property
     def frame(self) -> Frame | None:
-        """One snapshot, read now; None when there is none. Assigning a frame writes it, as for `system`."""
-        return self._section("frame")
+        """One snapshot, read now; None when there is none.
+
+        Assigning a frame writes the section, whole or not at all, also while a trajectory is being written beside it;
+        `del record.frame` takes it out. So it is with `system` and `forcefield`.
+        """
+        return self._frame_section("frame")
 
     @frame.setter
     def frame(self, frame: Any) -> None:
         self.write("frame", frame)
 
+    @frame.deleter
+    def frame(self) -> None:
+        self.remove("frame")
+
+    @property
+    def system(self) -> Frame | None:
+        """What the particles are: topology and types, without coordinates. None when there is none."""
+        return self._frame_section("system")
+
+    @system.setter
+    def system(self, frame: Any) -> None:
+        self.write("system", frame)
+
+    @system.deleter
+    def system(self) -> None:
+        self.remove("system")
+
+    @property
+    def forcefield(self) -> Frame | None:
+        """Tables of parameters, kept and not interpreted; its `meta` is plain JSON. None when there is none."""
+        return self._frame_section("forcefield")
+
+    @forcefield.setter
+    def forcefield(self, frame: Any) -> None:
+        self.write("forcefield", frame)
+
+    @forcefield.deleter
+    def forcefield(self) -> None:
+        self.remove("forcefield")
+
     def write(
         self, section: str, frame: Any, *, meta: Mapping[str, Any] | None = None, types: Mapping[str, str] | None = None
     ) -> None:
-        """Write the section "system" or "frame" from a frame; see `mrec.record.sections.write_frame_section`."""
+        """Write "frame", "system" or "forcefield" from a frame; see `mrec.record.sections.write_frame_section`."""
+        sections.write_frame_section(self._root(), section, frame, meta=meta, types=types)
+
+    @property
+    def status(self) -> dict[str, Any] | None:
+        """The document of a run's life cycle; its `state` says where it stands. None when there is none.
+
+        Assigning a document (a dict that JSON can hold) replaces it, whole or not at all. So it is with `meta` and
+        `method`. What is changed in a dict that was read is not written before it is assigned.
+        """
+        return self._read_document("status")
+
+    @status.setter
+    def status(self, document: Mapping[str, Any]) -> None:
+        self._write_document("status", document)
+
+    @status.deleter
+    def status(self) -> None:
+        self.remove("status")
+
+    @property
+    def method(self) -> dict[str, Any] | None:
+        """The document that says how it was run: `type`, `description`, `engine` with a `name`. None: there is none."""
+        return self._read_document("method")
+
+    @method.setter
+    def method(self, document: Mapping[str, Any]) -> None:
+        self._write_document("method", document)
+
+    @method.deleter
+    def method(self) -> None:
+        self.remove("method")
+
+    @property
+    def observables(self) -> Observables:
+        """Named results, as a dict of `Observable`; assigning one writes it."""
+        self._use()
+        return Observables(self.path, self._look, self._root)
+
+    @property
+    def metrics(self) -> Metrics:
+        """The curves of a run by name, as they stand now: a mapping of `Series`. (`MetricsLog` writes them.)"""
+        found: Metrics = self._look("metrics", read_metrics)
+        return found
+
+    def remove(self, section: str) -> None:
+        """Take a section out of the record. UnknownName when it is not there; InvalidValue for one that has to stay."""
+        root = self._root()
+        if section not in self.sections:
+            raise UnknownName(f"{self.path} has no {section!r}; there are: {', '.join(self.sections) or 'no sections'}")
+        if section in ("meta", "trajectory"):
+            raise InvalidValue(
+                f"{section} stays in its record; delete the record, or copy it without: copy_to(without=)"
+            )
+        if not set(self.sections) & set(KINDS) - {section}:
+            raise InvalidValue(
+                f"{section} is all that makes {self.path} a record (one of {', '.join(KINDS)}); it stays"
+            )
+        check_referred(self._store.again(), section, {})
+        publish.remove(root, section)
+
+    def copy_to(
+        self, path: str | os.PathLike[str], *, without: str | Iterable[str] = (), overwrite: bool = False
+    ) -> Record:
+        """Copy the record to `path`, byte for byte with all that other programs keep in it, and open the copy.
+
+        path: `<stem>.mrec` for a directory, `<stem>.mrec.zip` for a packed one; it appears whole or not at all.
+        without: groups at the root to leave out. A record that its writer did not close is copied as it reads.
+        RecordLocked while a writer has this one; RecordExists when there is a record at `path`, unless `overwrite`.
+        """
+        self._use()
+        from mrec.record.copying import copy_record
+
+        copy_record(self, path, {without} if isinstance(without, str) else set(without), overwrite)
+        return Record(path, cache=self._reading.cache, verify=self._reading.verify)
+
+    # ---- reading and writing them --------------------------------------------------------------------------------
+
+    def _root(self) -> str:
+        """The directory that sections are written to."""
         self._use()
         if not os.path.isdir(self.path):
             raise InvalidValue(f"{self.path} is packed, and nothing is written to a packed record; unpack it first")
-        sections.write_frame_section(self.path, section, frame, meta=meta, types=types)
+        return self.path
 
-    def _section(self, name: str) -> Frame | None:
+    def _frame_section(self, name: str) -> Frame | None:
+        return self._look(name, lambda store: sections.read_frame_section(store, name) if _there(store, name) else None)
+
+    def _read_document(self, section: str) -> dict[str, Any] | None:
+        return self._look(section, lambda store: _attributes(store, section))
+
+    def _write_document(self, section: str, document: Mapping[str, Any]) -> None:
+        publish.document(self._root(), section, checked_document(section, document))
+
+    def _look(self, section: str, read: Callable[[Store], T]) -> T:
+        """What `read` makes of a section as it stands; again when it was replaced meanwhile."""
         self._use()
-        if name not in Group(self._store):
+        for attempt in range(ATTEMPTS):
+            before = self._identity(section)
+            try:
+                found = read(self._store.again())
+            except (MrecError, OSError):
+                if attempt + 1 == ATTEMPTS or self._identity(section) == before:
+                    raise
+                continue
+            if self._identity(section) == before:
+                return found
+        raise CorruptData(f"{self.path}: {section} is replaced again and again while it is being read")
+
+    def _identity(self, section: str) -> tuple[int, ...] | None:
+        """What changes when a section is replaced."""
+        if not isinstance(self._store, FilesystemStore):
             return None
-        return sections.read_frame_section(self._store, name)
+        try:
+            found = os.stat(self._store.path(section))
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
     # ---- life ----------------------------------------------------------------------------------------------------
 
@@ -177,6 +321,26 @@ class Record:
 
 def _reopen(path: str, cache: int, verify: bool) -> Record:
     return Record(path, cache=cache, verify=verify)
+
+
+def _there(store: Store, section: str) -> bool:
+    return store.exists(f"{section}/zarr.json")
+
+
+def _attributes(store: Store, section: str) -> dict[str, Any] | None:
+    """The document of a section; None when there is none."""
+    raw = store.get(f"{section}/zarr.json")
+    return None if raw is None else parse_group(raw, store.path(f"{section}/zarr.json")).attributes
+
+
+def checked_document(section: str, document: Any) -> dict[str, Any]:
+    """A document as it is stored; InvalidValue when it is no object that JSON can hold."""
+    if not isinstance(document, Mapping):
+        raise InvalidValue(f"{section} is a document, a dict, not {document!r}")
+    try:
+        return dict(to_json(TAGS["json"], dict(document)))
+    except ValueError as e:
+        raise InvalidValue(f"{section}: {e}") from None
 
 
 def _open_store(path: str, reading: Reading) -> Store:

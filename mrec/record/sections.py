@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frame-shaped sections, `system/` and `frame/`: reading. (Writing: write.py.)"""
+"""Frame-shaped sections, `frame/`, `system/` and `forcefield/`: reading. (Writing: write.py.)"""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from mrec.box import Box
 from mrec.dtypes import CANONICAL, TAGS, from_json
 from mrec.errors import CorruptData, SchemaError
 from mrec.frame import Block, Frame
-from mrec.record.write import write_frame_section
+from mrec.record.references import check_targets, read_targets
+from mrec.record.write import PLAIN, write_frame_section
 from mrec.trajectory.select import masked
 from mrec.trajectory.standing import column_type
 from mrec.zarr.array import Array
@@ -24,20 +25,23 @@ __all__ = ["read_frame_section", "write_frame_section"]
 
 
 def read_frame_section(store: Store, section: str) -> Frame:
-    """The frame that a section holds: its blocks, cell, and typed document (as `meta`)."""
+    """The frame that a section holds: its blocks, cell, and document, as `meta` (of a forcefield plain JSON)."""
     group = Group(store, section)
     blocks: dict[str, Block] = {}
-    targets: dict[str, dict[str, str]] = {}
     for name in group:
         if name == "box":
             continue
         child = group[name]
         if isinstance(child, Group):
             blocks[name] = _read_block(child)
-            targets[name] = _targets(child)
-    _check_targets(store, section, blocks, targets)
-    frame = Frame(blocks, meta=read_meta(group.attrs, section))
+    check_targets(store, section, blocks, CorruptData)
+    frame = Frame(blocks)
     frame.box = _read_box(group)
+    if section == PLAIN:
+        frame.meta = dict(group.attrs)
+    else:
+        frame.meta = read_meta(group.attrs, section)
+        frame.meta_types = {key: tag for key, tag in group.attrs.get("_meta_types", {}).items() if key in frame.meta}
     return frame
 
 
@@ -58,7 +62,7 @@ def _read_block(group: Group) -> Block:
         columns[name] = masked(array.read(), masks.get(name))
         if "precision" in array.attrs:
             precision[name] = _precision(array)
-    return Block(columns, nrows=count, structural_shape=shape, precision=precision)
+    return Block(columns, nrows=count, structural_shape=shape, precision=precision, targets=read_targets(group))
 
 
 def _check_column(array: Array, name: str, count: int) -> None:
@@ -72,8 +76,11 @@ def _check_column(array: Array, name: str, count: int) -> None:
 
 def _precision(array: Array) -> float:
     value = array.attrs["precision"]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or array.meta.data_type != "float64":
-        raise CorruptData(f"{array.path}: precision is {value!r}")
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or array.meta.data_type != "float64" or not 2.0**-1000 <= value <= 2.0**1000:
+        raise CorruptData(
+            f"{array.path}: precision is {value!r}; it is a number from 2^-1000 to 2^1000, of an f64 column"
+        )
     return float(value)
 
 
@@ -101,41 +108,6 @@ def _read_masks(group: Group, columns: dict[str, Array], count: int) -> dict[str
             raise CorruptData(f"{mask.path}: {mask.meta.data_type}{list(mask.shape)} is no mask of {count} rows")
         masks[name] = mask.read()
     return masks
-
-
-# ---- row references ----------------------------------------------------------------------------------------------
-
-
-def _targets(group: Group) -> dict[str, str]:
-    targets = group.attrs.get("targets", {})
-    if not isinstance(targets, dict) or not all(isinstance(target, str) for target in targets.values()):
-        raise CorruptData(f"{group.path}: targets is {targets!r}")
-    return targets
-
-
-def _check_targets(store: Store, section: str, blocks: dict[str, Block], targets: dict[str, dict[str, str]]) -> None:
-    for name, declared in targets.items():
-        for column, target in declared.items():
-            where = f"{section}/{name}"
-            if column not in blocks[name]:
-                raise CorruptData(f"{where}: targets names a column {column!r}, which is not there")
-            rows = _target_rows(store, target, blocks, where)
-            values = np.ma.compressed(blocks[name][column])
-            if values.dtype != np.uint64 or (values >= rows).any():
-                raise CorruptData(f"{where}/{column}: a value is no row of {target!r}, which has {rows}")
-
-
-def _target_rows(store: Store, target: str, blocks: dict[str, Block], where: str) -> int:
-    if not target.startswith("/"):
-        if target in blocks:
-            return blocks[target].nrows
-    elif target.count("/") == 2 and not target.startswith("/trajectory/"):
-        parent = Group(store)
-        path = target[1:]
-        found = parent[path] if path in parent else None
-        if isinstance(found, Group) and is_int(found.attrs.get("count"), 0, 2**63 - 1):
-            return int(found.attrs["count"])
-    raise CorruptData(f"{where}: targets names {target!r}, which is no block")
 
 
 # ---- cell --------------------------------------------------------------------------------------------------------

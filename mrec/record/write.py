@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frame-shaped sections, `system/` and `frame/`: writing."""
+"""Frame-shaped sections, `frame/`, `system/` and `forcefield/`: writing."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,15 +15,21 @@ from mrec.dtypes import CANONICAL, TAGS, to_json
 from mrec.errors import CorruptData, NotARecord, SchemaError, UnknownName
 from mrec.frame import Block, Frame
 from mrec.names import FRAME_BLOCKS, FRAME_COLUMNS, check_name, warn_lookalikes
+from mrec.record import publish
+from mrec.record.references import check_referred, check_targets
 from mrec.trajectory.coerce import coerce_column
 from mrec.trajectory.frames import State, check_beside_system
 from mrec.trajectory.infer import infer_column, infer_tag
-from mrec.trajectory.schema import Column
+from mrec.trajectory.relations import writer_of
+from mrec.trajectory.schema import Column, checked_precision
 from mrec.trajectory.standing import MARKER, read_standing
+from mrec.zarr.metadata import GroupMeta
 from mrec.zarr.store import FilesystemStore
-from mrec.zarr.write import codecs_of, sync_directories, sync_directory, write_array, write_group
+from mrec.zarr.write import codecs_of, write_array, write_group
 
-SECTIONS = ("system", "frame")
+SECTIONS = ("frame", "system", "forcefield")
+#: The section whose document is plain JSON; that of the others is typed.
+PLAIN = "forcefield"
 
 
 def write_frame_section(
@@ -35,15 +40,16 @@ def write_frame_section(
     meta: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `system` or `frame` of the record in `directory` from a frame, replacing what is there.
+    """Write `frame`, `system` or `forcefield` of the record in `directory` from a frame, replacing what is there.
 
-    frame: a Frame, or a mapping of block names to columns. Its blocks (with their precision, structural_shape and null
-    rows) and its cell are stored; step, time and per-step values have no place in a section. meta: the document
-    (default `frame.meta`); types: the tag of a key whose value does not show it ("json", "u64", "f64x3" ...).
+    frame: a Frame, or a mapping of block names to columns. Its blocks (with their precision, structural_shape, targets
+    and null rows) and its cell are stored; step, time and per-step values have no place in a section. meta: the
+    document (default `frame.meta`); types: the tag of a key whose value does not show it ("json", "u64", "f64x3" ...;
+    default `frame.meta_types`). The document of a forcefield is plain JSON, without tags.
 
-    The section appears whole, synced, by one rename; a crash while an older one is being replaced can leave the record
-    without the section, never with half of it. No lock is taken and nothing else is touched, so it may be called while
-    a TrajectoryWriter writes the record. Raises SchemaError for what the format has no place for.
+    The section appears whole, synced, by one rename, in place of the one that was there. The writer's lock is not taken
+    and nothing else is touched, so it may be called while a TrajectoryWriter writes the record. Raises SchemaError for
+    what the format has no place for, RecordLocked while another program writes the section.
     """
     root = os.fspath(directory)
     if section not in SECTIONS:
@@ -51,34 +57,30 @@ def write_frame_section(
     if not os.path.isfile(os.path.join(root, "zarr.json")):
         raise NotARecord(f"{root} is no record")
     frame = frame if isinstance(frame, Frame) else Frame(frame)
-    attributes = meta_attributes(frame.meta if meta is None else meta, types or {})
-    if section == "system":
-        _check_beside_trajectory(root, frame)
-    made = os.path.join(root, f".{section}.tmp")
-    shutil.rmtree(made, ignore_errors=True)
-    try:
-        write_group(made, attributes)
-        warn_lookalikes(frame.blocks, "block", FRAME_BLOCKS)
+    _refuse_moment(section, frame)
+    document = frame.meta if meta is None else meta
+    attributes = (
+        _plain(document) if section == PLAIN else meta_attributes(document, {**frame.meta_types, **(types or {})})
+    )
+    store = FilesystemStore(root)
+    check_referred(store, section, {name: block.nrows for name, block in frame.blocks.items()})
+    writer = _check_beside_trajectory(root, frame) if section == "system" else None
+    with publish.section(root, section) as made:
+        publish.write_file(os.path.join(made, "zarr.json"), GroupMeta(attributes).document().encode())
+        warn_lookalikes(frame.blocks, "block", FRAME_BLOCKS, stacklevel=5)
         for name, block in frame.blocks.items():
             _write_block(made, check_name(name, "block", FRAME_BLOCKS), block)
+        check_targets(store, section, frame.blocks, SchemaError)
         if frame.box is not None:
             _write_box(os.path.join(made, "box"), frame.box)
-        sync_directories(made)
-        _put(made, os.path.join(root, section))
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    if writer is not None:
+        writer._system_changed()
 
 
-def _put(made: str, target: str) -> None:
-    """Rename a finished directory into its place, an older one out of it."""
-    parent, name = os.path.split(target)
-    old = os.path.join(parent, f".{name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if os.path.isdir(target):
-        os.rename(target, old)
-    os.rename(made, target)
-    sync_directory(parent)
-    shutil.rmtree(old, ignore_errors=True)
+def _refuse_moment(section: str, frame: Frame) -> None:
+    """A section has no place for what belongs to a moment; that of a frame out of a trajectory is left out."""
+    if frame.values and frame.index is None:
+        raise SchemaError(f"{section}/ has no per-step values; put {', '.join(map(repr, frame.values))} into meta")
 
 
 # ---- blocks and cell ---------------------------------------------------------------------------------------------
@@ -93,11 +95,13 @@ def _write_block(parent: str, name: str, block: Block) -> None:
                 f"block {name!r} has {block.nrows} rows, structural_shape {block.structural_shape} others"
             )
         attributes["structural_shape"] = list(block.structural_shape)
+    if block.targets:
+        attributes["targets"] = dict(block.targets)
     unknown = block.precision.keys() - block.keys()
     if unknown:
         raise SchemaError(f"block {name!r} has a precision for {min(unknown)!r}, which is no column of it")
     write_group(path, attributes)
-    warn_lookalikes(block, f"column (block {name!r})", FRAME_COLUMNS)
+    warn_lookalikes(block, f"column (block {name!r})", FRAME_COLUMNS, stacklevel=6)
     for column, data in block.items():
         check_name(column, f"column of block {name!r}", FRAME_COLUMNS)
         _write_column(path, name, column, data, block.precision.get(column))
@@ -109,8 +113,8 @@ def _write_column(path: str, block: str, name: str, data: np.ndarray, precision:
         dtype = CANONICAL.get(name) or infer_column(data, precision is not None)
     except SchemaError as e:
         raise SchemaError(f"{where}: column {name!r}: {e}") from None
-    if precision is not None and dtype.name != "f64":
-        raise SchemaError(f"{where}: column {name!r} is {dtype}; only f64 columns have a precision")
+    if precision is not None:
+        precision = checked_precision(f"column {name!r} of {where}", dtype, precision)
     if any(n == 0 for n in data.shape[1:]):
         raise SchemaError(f"{where}: column {name!r} has an axis of length 0")
     column = Column(name, dtype, tuple(data.shape[1:]), precision, nullable=True)
@@ -154,7 +158,7 @@ def meta_attributes(meta: Mapping[str, Any], types: Mapping[str, str]) -> dict[s
     for key, value in meta.items():
         if not isinstance(key, str) or key == "_meta_types":
             raise SchemaError(f"{key!r} can be no key of the document")
-        tags[key] = types[key] if key in types else infer_tag(key, value)
+        tags[key] = types[key] if key in types else infer_tag(key, value, "meta key")
         if tags[key] not in TAGS:
             raise SchemaError(f"meta key {key!r}: {tags[key]!r} is no type; there are: {', '.join(TAGS)}")
         try:
@@ -164,19 +168,45 @@ def meta_attributes(meta: Mapping[str, Any], types: Mapping[str, str]) -> dict[s
     return {**attributes, "_meta_types": tags} if tags else {}
 
 
+def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that hold a plain document."""
+    if "_meta_types" in document:
+        raise SchemaError("'_meta_types' can be no key of the document")
+    try:
+        return dict(to_json(TAGS["json"], dict(document)))
+    except ValueError as e:
+        raise SchemaError(f"the document: {e}") from None
+
+
 # ---- beside a trajectory -----------------------------------------------------------------------------------------
 
 
-def _check_beside_trajectory(root: str, system: Frame) -> None:
-    """Refuse a system block that does not go with its namesake in the trajectory: the record could not be read."""
-    store = FilesystemStore(root)
-    if not store.exists(MARKER):
-        return
-    standing = read_standing(store)
+def _check_beside_trajectory(root: str, system: Frame) -> Any:
+    """Refuse a system block that does not go with its namesake in the trajectory: the record could not be read.
+
+    What comes back is the writer that this process has of the trajectory, or None.
+    """
+    store, writer = FilesystemStore(root), writer_of(root)
+    if writer is not None:
+        writer.flush(durable=False)  # so that all its frames are looked at
+    standing = read_standing(store) if store.exists(MARKER) else None
     if standing is None:
-        return
+        return None
     state = State(standing, store)
     try:
         check_beside_system(state, {name: (block.nrows, set(block)) for name, block in system.blocks.items()})
+        _check_ids(root, state, system)
     except CorruptData as e:
         raise SchemaError(str(e)) from None
+    return writer
+
+
+def _check_ids(root: str, state: State, system: Frame) -> None:
+    """The ids of a block are those of its namesake in the system, in every update."""
+    for name, block in system.blocks.items():
+        form = state.blocks.get(name)
+        if form is None or "id" not in block or "id" not in form.schema.columns or not form.n:
+            continue
+        stored = state.arrays.source(f"{name}/id").read(0, form.first_row(form.n)).reshape(form.n, block.nrows)
+        if not (stored == np.asarray(block["id"])).all():
+            raise SchemaError(f"the ids of system/{name} are not those of trajectory/{name}")

@@ -14,7 +14,7 @@ from mrec.errors import CorruptData, UnknownName
 from mrec.frame import Block, Frame
 from mrec.trajectory import forms
 from mrec.trajectory.forms import Arrays, BlockForm, BoxForm
-from mrec.trajectory.select import masked
+from mrec.trajectory.select import check_rows, masked
 from mrec.trajectory.standing import Standing
 from mrec.zarr.codecs import is_int
 from mrec.zarr.json import parse
@@ -190,12 +190,10 @@ class State:
                         continue
                     other = blocks[target][i] if target in blocks else None
                     rows = fixed if fixed is not None else other.nrows if other is not None else 0
-                    values = np.ma.compressed(block[column]) if column in block else np.empty(0)
-                    if values.dtype != np.uint64 or (values >= rows).any():
-                        raise CorruptData(
-                            f"trajectory/{name}/{column}, frame {start + i}: a value is no row of {target!r}, "
-                            f"which has {rows}"
-                        )
+                    where = f"trajectory/{name}/{column}, frame {start + i}"
+                    if column not in block:
+                        raise CorruptData(f"{where}: it refers to rows of {target!r}, and is no column")
+                    check_rows(block[column], rows, where, target, CorruptData)
 
     def _section_rows(self, target: str) -> int:
         """The rows of "/<section>/<block>"; 0 when there is no such block."""

@@ -32,7 +32,7 @@ def schema_of(
     nulls = {nullable} if isinstance(nullable, str) else set(nullable)
     unused = (set(grids) if isinstance(precision, Mapping) else set()) | nulls
     for name, block in frame.blocks.items():
-        schema.block(name, rows=block.nrows, structural_shape=block.structural_shape)
+        schema.block(name, rows=block.nrows, structural_shape=block.structural_shape, targets=block.targets or None)
         for column, data in block.items():
             _declare(schema, name, block, column, data, grids.get(column), column in nulls)
             unused.discard(column)
@@ -77,17 +77,20 @@ def infer_column(data: np.ndarray, rounded: bool) -> DType:
     return dtypes.column_type(data.dtype)
 
 
+_HINT = "declare it with .value(), or in meta_types where it is of a document"
+
+
 # ---- per-step values ---------------------------------------------------------------------------------------------
 
 
-def infer_tag(name: str, value: Any) -> str:
-    """The tag of a per-step value: canonical, or by what it is; sequences of 3, 6 or 9 numbers are vectors."""
+def infer_tag(name: str, value: Any, what: str = "per-step value") -> str:
+    """The tag of a value: canonical, or by what it is; sequences of 3, 6 or 9 numbers are vectors."""
     if name in CANONICAL_VALUES:
         return "f64"
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, np.generic) and not isinstance(value, (str, float)):
-        return _numpy_tag(name, value.dtype, 1)
+        return _numpy_tag(f"{what} {name!r}", value.dtype, 1)
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
@@ -97,12 +100,12 @@ def infer_tag(name: str, value: Any) -> str:
     if isinstance(value, str):
         return "string"
     if isinstance(value, np.ndarray):
-        return _vector_tag(name, value)
+        return _vector_tag(f"{what} {name!r}", value)
     if isinstance(value, (list, tuple)) and _numeric(value):
-        return _vector_tag(name, np.asarray(value))
+        return _vector_tag(f"{what} {name!r}", np.asarray(value))
     if value is None or isinstance(value, (dict, list, tuple)):
         return "json"
-    raise SchemaError(f"per-step value {name!r}: no type is known for {type(value).__name__}; declare it with .value()")
+    raise SchemaError(f"{what} {name!r}: no type is known for {type(value).__name__}; {_HINT}")
 
 
 def _numeric(value: list[Any] | tuple[Any, ...]) -> bool:
@@ -113,24 +116,24 @@ def _numeric(value: list[Any] | tuple[Any, ...]) -> bool:
     return numbers and len(value) in (3, 6, 9)
 
 
-def _vector_tag(name: str, value: np.ndarray) -> str:
+def _vector_tag(what: str, value: np.ndarray) -> str:
     if value.shape == (3,):
-        return _numpy_tag(name, value.dtype, 3)
+        return _numpy_tag(what, value.dtype, 3)
     if value.shape in ((6,), (9,), (3, 3)) and value.dtype.kind in "iuf":
         return f"f64x{value.size}"
     raise SchemaError(
-        f"per-step value {name!r}: no per-step type has the shape {value.shape} of {value.dtype.name}; "
+        f"{what}: no type has the shape {value.shape} of {value.dtype.name}; "
         "the vectors are 3 of any number, 6 and 9 of f64"
     )
 
 
-def _numpy_tag(name: str, dtype: np.dtype, width: int) -> str:
+def _numpy_tag(what: str, dtype: np.dtype, width: int) -> str:
     if dtype.kind in "bf":
         base = "bool" if dtype.kind == "b" else "f64"
     elif dtype.kind in "iu":
         base = dtypes.column_type(dtype).name if dtype.itemsize >= 4 else "i64"
     else:
-        raise SchemaError(f"per-step value {name!r}: no type is known for {dtype.name}; declare it with .value()")
+        raise SchemaError(f"{what}: no type is known for {dtype.name}; {_HINT}")
     tag = base if width == 1 else f"{base}x{width}" if base != "bool" else "bool3"
     assert tag in TAGS
     return tag

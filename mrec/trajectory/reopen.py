@@ -88,8 +88,8 @@ class Plan:
     dead: list[str] = field(default_factory=list)
 
 
-def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None) -> tuple[Writer, Schema]:
-    """The core writer of the record at `root`, cut back first when asked, and its schema."""
+def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None) -> tuple[Writer, Schema, list[Any]]:
+    """The core writer of the record at `root`, cut back first when asked, its schema, and its last blocks."""
     if at is not None and after is not None:
         raise InvalidValue("say at= or truncate_after_step=, not both")
     Record(root).close()  # what is no record is refused before anything is touched
@@ -109,8 +109,9 @@ def reopen(root: str, options: dict[str, Any], at: str | None, after: int | None
         writer = core_reopen(root, lock, schema, options, plan)
         if keep < found:
             lock = release(writer)
-            writer = core_reopen(root, lock, schema, options, make_plan(_state(store), store, keep, True))
-        return writer, schema
+            plan = make_plan(_state(store), store, keep, True)
+            writer = core_reopen(root, lock, schema, options, plan)
+        return writer, schema, plan.last_blocks
     finally:
         lock.release()  # a writer that came about has taken it over
 

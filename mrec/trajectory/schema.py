@@ -16,7 +16,6 @@ from mrec.errors import SchemaError
 from mrec.names import TRAJECTORY_BLOCKS, TRAJECTORY_COLUMNS, check_name, is_own_file, warn_lookalikes
 
 MAX_TRAILING = 6
-_LATER = "{} are not supported yet; leave them out, the values themselves are stored all the same"
 
 
 class _NoFill:
@@ -66,7 +65,7 @@ class Column:
 class BlockSchema:
     """One block: `rows` of a typical (the largest) frame, 0 when unknown; `structural_shape` of every update.
 
-    targets, aligned_with: as a store declares them; kept, and no trajectory with them is written.
+    targets: column -> the block whose rows it names; aligned_with: the block that has as many rows at every frame.
     """
 
     name: str
@@ -165,13 +164,18 @@ class Schema:
         """Declare a block; the `column` calls that follow fill it. Returns the schema.
 
         rows: of a typical (the largest) frame; it decides how many frames share a chunk. structural_shape: every update
-        is a grid of this shape, flattened, and has exactly its number of rows.
+        is a grid of this shape, flattened, and has exactly its number of rows. targets: column -> the block whose rows
+        it names, one of this trajectory or "/<section>/<block>"; the column is u64, and each value that is not null is
+        below the rows the target has in the same frame. aligned_with: another block, which at every frame where this
+        one is present has the same number of rows, and no column of the same name.
         """
         check_name(name, "block", TRAJECTORY_BLOCKS)
         if name in self.blocks:
             raise SchemaError(f"block {name!r} is declared twice; declare all its columns after one .block() call")
-        if targets or aligned_with:
-            raise SchemaError(f"block {name!r}: " + _LATER.format("targets and aligned_with"))
+        if targets is not None:
+            targets = _targets_of(targets, f"targets of block {name!r}")
+        if aligned_with is not None:
+            check_name(aligned_with, f"block that {name!r} is aligned with", TRAJECTORY_BLOCKS)
         shape = None if structural_shape is None else _extents(structural_shape, f"structural_shape of block {name!r}")
         rows = _count(rows, f"rows of block {name!r}")
         if shape is not None:
@@ -179,7 +183,13 @@ class Schema:
                 raise SchemaError(f"block {name!r} has {rows} rows, but its structural_shape {shape} another number")
             rows = math.prod(shape)
         warn_lookalikes([*self.blocks, name], "block", TRAJECTORY_BLOCKS)
-        self._current = self.blocks[name] = BlockSchema(name, rows=rows, structural_shape=shape)
+        self._current = self.blocks[name] = BlockSchema(
+            name,
+            rows=rows,
+            structural_shape=shape,
+            targets=dict(targets) if targets else None,
+            aligned_with=aligned_with,
+        )
         return self
 
     def column(
@@ -265,12 +275,10 @@ class Schema:
         return schema
 
     def check_writable(self) -> None:
-        """SchemaError when a store declares what this version reads and cannot yet keep true while writing."""
-        for name, block in self.blocks.items():
-            if block.targets is not None or block.aligned_with is not None:
-                raise SchemaError(
-                    f"block {name!r} declares targets or aligned_with: appending to it is not supported yet"
-                )
+        """SchemaError when what blocks say of each other cannot hold, or a name is one that a writer uses itself."""
+        for block in self.blocks.values():
+            _check_targets(self, block)
+            _check_aligned(self, block)
         for name in (*self.blocks, *(c for block in self.blocks.values() for c in block.columns), *self.values):
             if is_own_file(name):
                 raise SchemaError(f"{name!r} is what a writer calls a file of its own; choose another name")
@@ -312,10 +320,11 @@ def _column(block: str, name: Any, dtype: Any, precision: Any, trailing: Any, nu
         raise SchemaError(f"{where} has {len(axes)} trailing axes, at most {MAX_TRAILING} are supported")
     if not isinstance(nullable, bool):
         raise SchemaError(f"nullable of {where} is True or False, not {nullable!r}")
-    return Column(name, kind, axes, None if precision is None else _precision(where, kind, precision), nullable)
+    return Column(name, kind, axes, None if precision is None else checked_precision(where, kind, precision), nullable)
 
 
-def _precision(where: str, dtype: DType, precision: Any) -> float:
+def checked_precision(where: str, dtype: DType, precision: Any) -> float:
+    """The precision of a column, when it may have that one; else SchemaError, in which `where` names the column."""
     if dtype.name != "f64":
         raise SchemaError(f"{where} is {dtype}; only f64 columns have a precision")
     try:
@@ -339,6 +348,44 @@ def _extents(shape: Any, what: str, empty: bool = False) -> tuple[int, ...]:
     if math.prod(extents) >= 2**63:
         raise SchemaError(f"{what} {extents} is too large")
     return extents
+
+
+def _targets_of(targets: Any, what: str) -> dict[str, str]:
+    if not isinstance(targets, Mapping) or not all(isinstance(text, str) for pair in targets.items() for text in pair):
+        raise SchemaError(f"{what} is an object of names, not {targets!r}")
+    return dict(targets)
+
+
+def _check_targets(schema: Schema, block: BlockSchema) -> None:
+    for column, target in (block.targets or {}).items():
+        where = f"block {block.name!r}: targets says that {column!r} refers to {target!r}"
+        declared = block.columns.get(column)
+        if declared is None:
+            raise SchemaError(f"{where}, and there is no such column")
+        if declared.dtype.name != "u64":
+            raise SchemaError(f"{where}, and it is {declared.dtype}; a reference is u64")
+        if target.startswith("/"):
+            section, _, name = target[1:].partition("/")
+            if not section or not name or "/" in name or section == "trajectory":
+                raise SchemaError(f'{where}; a target is a block of the trajectory, or "/<section>/<block>" of another')
+        elif target not in schema.blocks:
+            raise SchemaError(f"{where}, which is no declared block")
+
+
+def _check_aligned(schema: Schema, block: BlockSchema) -> None:
+    if block.aligned_with is None:
+        return
+    where = f"block {block.name!r} is aligned with {block.aligned_with!r}"
+    other = schema.blocks.get(block.aligned_with)
+    if other is None or other is block:
+        raise SchemaError(f"{where}, which is no other declared block")
+    if other.aligned_with is not None:
+        raise SchemaError(f"{where}, which is aligned itself; align both with {other.aligned_with!r}")
+    if block.structural_shape is not None:
+        raise SchemaError(f"{where}, so it has no structural_shape of its own")
+    shared = sorted(block.columns.keys() & other.columns.keys())
+    if shared:
+        raise SchemaError(f"{where}, and both have a column {shared[0]!r}; name one of them otherwise")
 
 
 def _count(n: Any, what: str, least: int = 0) -> int:
@@ -410,8 +457,8 @@ def _block_from_json(name: str, entry: Any) -> BlockSchema:
     if shape is not None:
         block.structural_shape = _extents(shape, f"structural_shape of block {name!r}")
         block.rows = math.prod(block.structural_shape)
-    if targets is not None and not (isinstance(targets, dict) and all(isinstance(t, str) for t in targets.values())):
-        raise SchemaError(f"targets of {what} is an object of names, not {targets!r}")
+    if targets is not None:
+        _targets_of(targets, f"targets of {what}")
     if aligned is not None and not isinstance(aligned, str):
         raise SchemaError(f"aligned_with of {what} is a name, not {aligned!r}")
     return block

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mrec.dtypes import room
-from mrec.errors import FrameIndexError, InvalidValue, SchemaError, UnknownName
+from mrec.errors import FrameIndexError, InvalidValue, MrecError, SchemaError, UnknownName
 from mrec.trajectory.forms import BlockForm, rows_at
 from mrec.trajectory.schema import Column
 from mrec.zarr.store import AnySource
@@ -236,3 +236,15 @@ def frame_number(index: Any, n: int) -> int:
     if not -n <= i < n:
         raise FrameIndexError(f"frame {i} of {n}")
     return i + n if i < 0 else i
+
+
+# ---- row references ----------------------------------------------------------------------------------------------
+
+
+def check_rows(values: Any, rows: int, where: str, target: str, error: type[MrecError]) -> None:
+    """The error when a column is not u64, or a value of it that is not null is no row of its target."""
+    found = np.ma.compressed(values)
+    if np.asanyarray(values).dtype not in (np.dtype("<u8"), np.dtype(">u8")):
+        raise error(f"{where}: it refers to rows of {target!r} and is {np.asanyarray(values).dtype}, not u64")
+    if found.size and found.max() >= rows:
+        raise error(f"{where}: {found.max()} is no row of {target!r}, which has {rows}")

@@ -20,6 +20,7 @@ from mrec.frame import Frame
 from mrec.trajectory import batch
 from mrec.trajectory.coerce import coerce_block, coerce_value
 from mrec.trajectory.options import chunk_option, compression_option, count_option, writer_options
+from mrec.trajectory.relations import Relations, Seen, register
 from mrec.trajectory.schema import BlockSchema, Schema
 
 PathLike = str | os.PathLike[str]
@@ -89,10 +90,10 @@ class TrajectoryWriter:
         root = record_path(path)
         schema = schema.copy()
         with lock_errors(root):
-            core = CoreWriter.create(root, schema, options)
+            core = CoreWriter.create(root, schema, options, _declared(schema))
         self._take(core, root, schema)
 
-    def _take(self, core: CoreWriter, path: str, schema: Schema) -> None:
+    def _take(self, core: CoreWriter, path: str, schema: Schema, last: Sequence[Any] = ()) -> None:
         self._core = core
         self.path = path
         self.schema = schema
@@ -100,6 +101,10 @@ class TrajectoryWriter:
         self._block_at = {name: i for i, name in enumerate(schema.blocks)}
         self._values = list(schema.values.values())
         self._value_at = {name: i for i, name in enumerate(schema.values)}
+        self._relations = Relations.of(path, schema)
+        if self._relations is not None and last:
+            self._relations.seen = self._relations.after(last)
+        register(self)
 
     @classmethod
     def open(
@@ -123,9 +128,13 @@ class TrajectoryWriter:
 
         options = writer_options(flush_every, durable_every, durable, threads)
         root = record_path(path)
-        core, schema = reopen(root, options, at, truncate_after_step)
+        core, schema, last = reopen(root, options, at, truncate_after_step)
         self = cls.__new__(cls)
-        self._take(core, root, schema)
+        try:
+            self._take(core, root, schema, last)
+        except BaseException:
+            core.close()
+            raise
         return self
 
     # ---- appending -----------------------------------------------------------------------------------------------
@@ -155,7 +164,8 @@ class TrajectoryWriter:
         """
         if isinstance(step, Frame) and frame is None:
             step, frame = None, step
-        if frame is None and blocks is None and values is None and (box is None or type(box) is Box):
+        simple = frame is None and blocks is None and values is None and (box is None or type(box) is Box)
+        if simple and self._relations is None:
             if self._core.append_plain(self._next_step() if step is None else step, time, box, named):
                 return
         if frame is not None:
@@ -165,9 +175,12 @@ class TrajectoryWriter:
         try:
             slots, taken = self._gather(named, blocks, values)
             cell = None if box is None else Box.coerce(box)
+            seen = None if self._relations is None else self._relations.after(slots)
         except MrecError as e:
             raise type(e)(f"frame {self.nframes}: {e}") from None
         self._core.append(_step(step), _time(time), cell, slots, taken)
+        if self._relations is not None and seen is not None:
+            self._relations.seen = seen
 
     def _gather(
         self, named: Mapping[str, Any], blocks: Any, values: Any, frames: int | None = None
@@ -254,7 +267,18 @@ class TrajectoryWriter:
             if given is None and not value.has_fill:
                 raise SchemaError(f"per-step value {value.name!r} is declared without a fill, so every frame gives it")
         ticks = batch.check_times(times, len(count), self.nframes, self._core.has_times)
+        relations = self._relations if len(count) else None
+        seen = None if relations is None else relations.after(slots, frames=True)
         self._core.append_many(count, ticks, batch.cells(box, len(count), self.nframes), slots, taken)
+        if relations is not None and seen is not None:
+            relations.seen = seen
+
+    def _system_changed(self) -> None:
+        """Hold later frames against the system section that is there now."""
+        seen = Seen() if self._relations is None else self._relations.seen
+        self._relations = Relations.of(self.path, self.schema)
+        if self._relations is not None:
+            self._relations.seen = seen
 
     # ---- publishing ----------------------------------------------------------------------------------------------
 
@@ -343,6 +367,12 @@ def record_path(path: PathLike) -> str:
     if "\0" in name:
         raise InvalidValue(f"{name!r} holds a NUL, which no path can")
     return os.path.abspath(name)
+
+
+def _declared(schema: Schema) -> str | None:
+    """The declaration as text, when it says more than the core knows of: what blocks owe each other."""
+    relations = any(block.targets or block.aligned_with is not None for block in schema.blocks.values())
+    return dtypes.json_text(schema.to_json()) if relations else None
 
 
 def _meta_json(units: Mapping[str, str] | None, meta: Mapping[str, Any] | None) -> str | None:

@@ -57,5 +57,7 @@ RULES: dict[str, str] = {
     "count": "a block says how many rows it has",
     "meta-types": "each value of a frame's document fits its tag",
     "incomplete": "status has a state; method a type, a description, and an engine with a name",
+    "metrics": "the arrays of a series are there as its catalog says; wal counts lines that the log has; steps differ",
+    "metrics-log": "a line of a metrics log is an object; a scalar has key, value and time, and always a step or never",
     "observable": "an observable has its array and its document, with kind, description and time_dependent",
 }

@@ -15,6 +15,7 @@ from mrec.verify.arrays import Stored, Trust
 from mrec.verify.cell import check_defined
 from mrec.verify.columns import off_grid
 from mrec.verify.files import Files
+from mrec.verify.metrics import check_metrics
 from mrec.verify.references import CONVENTION, section_rows
 from mrec.verify.report import Log
 from mrec.verify.tree import COLUMN_TYPES
@@ -47,6 +48,8 @@ class Sections:
             self._require("method", ["type", "description", "engine.name"])
         if "observables" in present:
             self._observables()
+        if "metrics" in present:
+            check_metrics(self.log, self.files, self, self._document("metrics"))
 
     # ---- nodes ---------------------------------------------------------------------------------------------------
 
@@ -92,7 +95,10 @@ class Sections:
 
     def _frame(self, section: str) -> None:
         attributes = self._document(section)
-        if section != "forcefield":
+        if section == "forcefield":
+            if "_meta_types" in attributes:
+                self.log.add("meta-types", section, "the document of a forcefield is plain, without _meta_types")
+        else:
             self._check_types(section, attributes)
         children = self._children(section)
         blocks = {name: n for name, n in children.items() if isinstance(n, GroupMeta) and name not in FRAME_BLOCKS}
@@ -242,11 +248,16 @@ class Sections:
         for name in arrays.keys() ^ documents.keys():
             self.log.add("observable", f"observables/{name}", "an array and a document in meta belong together")
         for name, node in documents.items():
+            if isinstance(node, ArrayMeta):
+                self.log.add("document", f"observables/meta/{name}", "an array stands where a group has to be")
             for key, kind in (("kind", str), ("description", str), ("time_dependent", bool)):
                 if not isinstance(node.attributes.get(key), kind):
                     self.log.add("observable", f"observables/meta/{name}", f"{key} is {node.attributes.get(key)!r}")
         for name, node in arrays.items():
-            if isinstance(node, ArrayMeta):
+            if not isinstance(node, ArrayMeta):
+                self.log.add("observable", f"observables/{name}", "a group stands where an array has to be")
+            else:
+                self._name(name, "observable", f"observables/{name}")
                 if node.data_type not in COLUMN_TYPES:
                     self.log.add("type", f"observables/{name}", f"{node.data_type} is no column type")
                 self._read(f"observables/{name}", node)

@@ -84,7 +84,7 @@ class Array:
         """Basic indexing: integers, slices, an ellipsis. The first axis decides what is read."""
         keys = key if isinstance(key, tuple) else (key,)
         if not self.shape:
-            return self._source.read(0, 1)[0][keys]
+            return self._source.read(0, 1).reshape(())[keys]
         if not keys or keys[0] is Ellipsis:
             return self.read()[keys]
         first, rest = keys[0], keys[1:]

@@ -43,7 +43,7 @@ def write_array(
 ) -> None:
     """A new array in a new directory; strings as an array of objects or StringDType. Every file is synced."""
     rows, nchunks = _extents(values, data_type)
-    chunk = (rows, *values.shape[1:]) if values.ndim else ()
+    chunk = (rows, *(max(n, 1) for n in values.shape[1:])) if values.ndim else ()
     sharded = nchunks > MOST_FILES
     stored = [_sharding(chunk, codecs)] if sharded else codecs
     grid = (rows * nchunks, *chunk[1:]) if sharded else chunk

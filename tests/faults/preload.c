@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -66,6 +67,9 @@ WRAP(int, fdatasync, (int fd), (fd))
 WRAP(int, sync_file_range, (int fd, off64_t a, off64_t n, unsigned f), (fd, a, n, f))
 WRAP(int, flock, (int fd, int how), (fd, how))
 WRAP(int, rename, (const char *a, const char *b), (a, b))
+WRAP(int, renameat2, (int f, const char *a, int t, const char *b, unsigned how), (f, a, t, b, how))
+WRAP(int, link, (const char *a, const char *b), (a, b))
+WRAP(int, linkat, (int f, const char *a, int t, const char *b, int how), (f, a, t, b, how))
 WRAP(int, unlink, (const char *a), (a))
 WRAP(int, unlinkat, (int fd, const char *a, int f), (fd, a, f))
 WRAP(int, rmdir, (const char *a), (a))

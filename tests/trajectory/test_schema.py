@@ -105,8 +105,9 @@ REFUSED = {
     "structural rows": lambda s: s.block("a", rows=5, structural_shape=(2, 2)),
     "rows negative": lambda s: s.block("a", rows=-1),
     "rows float": lambda s: s.block("a", rows=1.5),
-    "targets": lambda s: s.block("a", targets={"i": "b"}),
-    "aligned_with": lambda s: s.block("a", aligned_with="b"),
+    "targets": lambda s: s.block("a", targets={"i": 1}),
+    "targets list": lambda s: s.block("a", targets=["i"]),
+    "aligned_with": lambda s: s.block("a", aligned_with=1),
     "value twice": lambda s: s.value("a", "f64").value("a", "f64"),
     "value name": lambda s: s.value("a/b", "f64"),
     "value type": lambda s: s.value("a", "i8"),
@@ -168,17 +169,18 @@ def test_documents_that_are_refused(document):
         Schema.from_json(document)
 
 
-def test_what_other_writers_declare_is_kept_and_not_appended_to():
+def test_what_cannot_hold_is_kept_and_not_appended_to():
     document = {
         "blocks": {
             "a": {"columns": {"i": {"dtype": "u64", "trailing": []}}, "targets": {"i": "b"}},
             "b": {"columns": {"x": {"dtype": "i32", "trailing": []}}, "aligned_with": "a"},
+            "c": {"columns": {}, "aligned_with": "b"},
         },
         "meta": {},
     }
     schema = Schema.from_json(document)
     assert schema.to_json() == document
-    with pytest.raises(SchemaError, match="not supported yet"):
+    with pytest.raises(SchemaError, match="'c' is aligned with 'b', which is aligned itself"):
         schema.check_writable()
     small().check_writable()
 

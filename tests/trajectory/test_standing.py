@@ -421,7 +421,5 @@ def test_row_references_are_checked(tmp_path, target):
         return
     trajectory = open_(path)
     assert trajectory[1]["bonds"]["atomi"].tolist() == [0, 4]
-    with pytest.raises(
-        CorruptData, match=r"trajectory/bonds/atomi, frame 2: a value is no row of 'atoms', which has 4"
-    ):
+    with pytest.raises(CorruptData, match=r"trajectory/bonds/atomi, frame 2: 4 is no row of 'atoms', which has 4"):
         trajectory[2]

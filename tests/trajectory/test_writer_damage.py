@@ -90,8 +90,8 @@ BAD = {
     ),
     "targets": (
         SchemaError,
-        "'c' declares targets.*not supported yet",
-        lambda p: edit(p, "", declare(lambda s: s["blocks"]["c"].update(targets={"i": "b"}))),
+        "'c': targets says that 'none' refers to 'b', and there is no such column",
+        lambda p: edit(p, "", declare(lambda s: s["blocks"]["c"].update(targets={"none": "b"}))),
     ),
     "a declaration from the future": (
         SchemaError,
