@@ -5,9 +5,8 @@
 
 #include "cache.h"
 #include "codec.h"
+#include "strided.h"
 #include "vfs.h"
-
-#define MREC_MAX_AXES 8
 
 /* What zarr.json says of an array. Copied by mrec_source_open. */
 typedef struct mrec_array_spec {
@@ -29,6 +28,7 @@ typedef struct mrec_array_spec {
     const char *fill_text;         /* strings, NULL: "" */
     size_t fill_text_size;
     bool absent_is_loss; /* a chunk that is not there is CORRUPT, not fill */
+    bool fixed;          /* nobody changes its files: an index that was read stands */
     bool unverified;     /* the crc32c of chunks is not looked at, but where an index fails its own */
     /* The last chunk as the durable file has it (storage.md, Commit); tail_nbytes 0: by the index alone. */
     uint64_t tail_shard, tail_chunk, tail_offset, tail_nbytes;
@@ -61,9 +61,13 @@ mrec_status mrec_source_read(mrec_source *, uint64_t start, uint64_t stop, void 
 mrec_status mrec_source_gather(mrec_source *, const int64_t *starts, uint64_t n, uint64_t rows, void *out,
                                ptrdiff_t item, ptrdiff_t stride, mrec_error *);
 
-/* mrec_source_read for strings: appends to *text the bytes of every string, and to *ends (as u64) the position in
- * *text after each. */
-mrec_status mrec_source_read_strings(mrec_source *, uint64_t start, uint64_t stop, mrec_buffer *text, mrec_buffer *ends,
-                                     mrec_error *);
+/* A box of the array: low[i] to high[i] of each axis, in C order close together to out. VALUE when it is outside the
+ * shape. Only the chunks that it meets are read. */
+mrec_status mrec_source_read_box(mrec_source *, const uint64_t *low, const uint64_t *high, void *out, mrec_error *);
+
+/* The same for strings: appends to *text the bytes of every string, and to *ends (as u64) the position in *text after
+ * each. */
+mrec_status mrec_source_read_strings(mrec_source *, const uint64_t *low, const uint64_t *high, mrec_buffer *text,
+                                     mrec_buffer *ends, mrec_error *);
 
 #endif
