@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mrec.box import Box
+from mrec.cli import collections
 from mrec.cli.head import number
 from mrec.cli.sizes import disk_usage, human
 from mrec.frame import Frame
@@ -18,7 +19,7 @@ from mrec.frame import Frame
 def add_parser(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser("info", help="say what a record holds", description=__doc__)
-    parser.add_argument("path", metavar="PATH", help="a record")
+    parser.add_argument("path", metavar="PATH", help="a record or a collection")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -28,6 +29,9 @@ def run(arguments: argparse.Namespace) -> None:
     if os.path.isfile(os.path.join(arguments.path, "output_manifest.json")):
         found = stream_summary(arguments.path)
         print(json.dumps(found, indent=1) if arguments.json else "\n".join(_stream_lines(arguments.path, found)))
+        return
+    if collections.is_collection(arguments.path):
+        collections.info(arguments)
         return
     found = summary(arguments.path)
     if arguments.json:
