@@ -44,6 +44,7 @@ TARGETS = [
     Target("document", 16384),
     Target("durable", 16384),
     Target("zip", 16384),
+    Target("metrics", 4096),
     Target("shard", memory=320),
     Target("codec", memory=4),
     Target("index", memory=1),
