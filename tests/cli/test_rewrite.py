@@ -326,3 +326,23 @@ def test_one_that_is_damaged(run: Command, tmp_path: Path) -> None:
     run("export", a, tmp_path / "out.pdb", code=1)
     run("cat", a, tmp_path / "b.mrec", code=1)
     assert os.listdir(tmp_path) == ["a.mrec"]
+
+
+def test_declared_references_follow_the_rows_that_are_taken(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    schema = library.Schema().block("sites", rows=4).column("q", "f64").block("links", targets={"a": "sites"})
+    schema.column("a", "u64").block("extra", aligned_with="sites").column("w", "f64")
+    with library.TrajectoryWriter("linked.mrec", schema) as writer:
+        links = {"a": np.array([3, 0, 1], "u8")}
+        writer.append(0, sites={"q": np.arange(4.0)}, links=links, extra={"w": np.arange(4.0)})
+    run("convert", "linked.mrec", "fewer.mrec", "--rows", "sites=1:4", "--rows", "extra=1:4")
+    with library.open("fewer.mrec") as record:
+        assert record.trajectory.schema.blocks["links"].targets == {"a": "sites"}
+        assert record.trajectory[0]["links"]["a"].tolist() == [2, 0]  # that to row 0 is gone
+    run("convert", "linked.mrec", "alone.mrec", "--drop", "sites")
+    with library.open("alone.mrec") as record:
+        assert record.trajectory.schema.blocks["links"].targets is None
+        assert record.trajectory.schema.blocks["extra"].aligned_with is None
+    assert "aligned with 'sites'" in run("convert", "linked.mrec", "odd.mrec", "--rows", "sites=1:4", code=1)

@@ -47,6 +47,7 @@ TARGETS = [
     Target("collection", 16384),
     Target("segment", memory=1),
     Target("packed", memory=1),
+    Target("metrics", 4096),
     Target("shard", memory=320),
     Target("codec", memory=4),
     Target("index", memory=1),

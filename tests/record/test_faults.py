@@ -11,7 +11,7 @@ from tests.faults.preload import library, linux_only, run
 from tests.faults.story import memory
 from tests.record.faults import JOBS
 
-EVERY = 19
+EVERY = 61
 
 __all__ = ["library"]
 

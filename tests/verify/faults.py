@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import mrec
 from mrec import _core
 from tests.verify import edit
 from tests.verify.edit import NOWHERE, Shard
@@ -430,3 +431,31 @@ def a_status_without_state(path: Path) -> None:
 def an_observable_without_its_document(path: Path) -> None:
     (path / "observables").mkdir()
     shutil.copytree(path / "system/other/mass", path / "observables/rdf")
+
+
+@fault("metrics", "regular", "metrics/series/loss")
+def a_series_shorter_than_its_catalog_says(path: Path) -> None:
+    with mrec.MetricsLog(path) as log:
+        log.log("loss", 1.0, step=1)
+    shutil.rmtree(path / "metrics/series/loss")
+
+
+@fault("metrics-log", "regular", "metrics/metrics.jsonl")
+def a_line_of_a_log_that_is_no_object(path: Path) -> None:
+    mrec.MetricsLog(path).close()
+    (path / "metrics/metrics.jsonl").write_text("[1]\n")
+
+
+@fault("meta-types", "regular", "forcefield")
+def a_forcefield_with_a_typed_document(path: Path) -> None:
+    mrec.open(path).forcefield = {"pair": {"eps": [1.0]}}
+    text = (path / "forcefield/zarr.json").read_text()
+    node = json.loads(text) | {"attributes": {"_meta_types": {}}}
+    (path / "forcefield/zarr.json").write_text(json.dumps(node))
+
+
+@fault("observable", "regular", "observables/rdf")
+def a_group_in_the_place_of_an_observable(path: Path) -> None:
+    mrec.open(path).observables["rdf"] = mrec.Observable([1.0], "k", "d", False)
+    shutil.rmtree(path / "observables/rdf")
+    shutil.copytree(path / "observables/meta/rdf", path / "observables/rdf")
