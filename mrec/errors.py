@@ -73,6 +73,41 @@ class ForkedHandle(MrecError, RuntimeError):
     """The handle belongs to the parent process."""
 
 
+class RegionError(MrecError, ValueError):
+    """A region of a stream outside its dimensions, or along one that is not cut."""
+
+
+class RegionNotShardAligned(RegionError):
+    """A region of a stream that begins or ends inside a shard."""
+
+
+class CommitError(MrecError, ValueError):
+    """A check before a commit failed; nothing on disk changed.
+
+    retry: whether other tokens of the same writers can mend it; if not, all writers resume.
+    """
+
+    def __init__(self, message: str, retry: bool = True) -> None:
+        super().__init__(message)
+        self.retry = retry
+
+
+class CommitPending(MrecError, RuntimeError):
+    """What a token names that is not committed yet cannot be written again: flush, or acknowledge the receipt."""
+
+
+class RecordCommitted(MrecError, ValueError):
+    """A committed record, static or blob is rewritten only after `invalidate` and the commit that publishes it."""
+
+
+class NotCommitted(MrecError, LookupError):
+    """The manifest of the stream does not have the record, static or blob (any more)."""
+
+
+class StaleWriter(MrecError, RuntimeError):
+    """The stream was resumed or overwritten by another writer; this one writes nothing more."""
+
+
 # mrec_status (csrc/include/mrec.h) to exception; MREC_E_IO and MREC_E_MEMORY are made in `from_status`.
 _IO, _MEMORY = 1, 2
 BY_STATUS: dict[int, type[MrecError]] = {

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where a stream lies: keyed bytes that are published whole. Here a directory, and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import secrets
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mrec import _core
+from mrec.errors import StaleWriter
+from mrec.stream.files import POSIX, Files, remove, sync_directory, write_new
+
+#: Called between the writing of an object and its publication; raises to stop it.
+Guard = Callable[[], None]
+
+
+def no_guard() -> None:
+    """Nothing stands in the way."""
+
+
+class Place(ABC):
+    """Keyed bytes. Keys have "/" between names; a value is published whole or not at all.
+
+    verifies: whether a commit reads the objects of a token and checks their checksums, unless told otherwise.
+    """
+
+    name: str
+    durable: bool = False
+    verifies: bool = True
+
+    @abstractmethod
+    def session(self, durable: bool) -> Place:
+        """The same place for one writer or reader, with a state of its own."""
+
+    @abstractmethod
+    def get(self, key: str) -> bytes | None:
+        """A whole value; None when there is none."""
+
+    @abstractmethod
+    def head(self, key: str, n: int) -> bytes | None:
+        """The first n bytes of a value."""
+
+    @abstractmethod
+    def view(self, key: str) -> Any:
+        """A value to read parts of: it has a length, and slices of it are bytes. None when there is none."""
+
+    @abstractmethod
+    def put(self, key: str, data: Any, guard: Guard = no_guard) -> None:
+        """Publish a value, over what was there."""
+
+    def replace(self, key: str, data: Any, guard: Guard = no_guard) -> None:
+        """The same for what others may replace too: StaleWriter when it is not what this session read or wrote last,
+        where the place can tell."""
+        self.put(key, data, guard)
+
+    @abstractmethod
+    def claim(self, key: str, data: bytes) -> bool:
+        """Make a value that was not there; False when it was."""
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Remove a value; nothing when there is none."""
+
+    @abstractmethod
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """The keys of all values below a directory; all when it is ""."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What lies at the top."""
+
+    def size(self, key: str) -> int | None:
+        """The length of a value; None when there is none."""
+        found = self.view(key)
+        return None if found is None else len(found)
+
+    def checksum(self, key: str) -> tuple[int, int] | None:
+        """Size and CRC-32C of a value; None when there is none."""
+        found = self.view(key)
+        return None if found is None else (len(found), _core.crc32c(found[:]))
+
+    def sync(self) -> None:
+        """What was published is there for good, where the session is durable."""
+
+    def sync_key(self, key: str) -> None:
+        """The same for a value at the top that another published."""
+
+    def sync_found(self) -> None:
+        """The same for all that is found, whoever published it."""
+
+    def prepare(self) -> None:
+        """Make room for a stream."""
+
+    def empty(self, directory: str) -> None:
+        """Remove all below a directory."""
+        for key in list(self.keys(directory)):
+            self.delete(key)
+
+    def lock(self) -> Callable[[], None]:
+        """Hold the place against other owners, where it has locks; what lets go of it. RecordLocked."""
+        return lambda: None
+
+    def still_there(self) -> None:
+        """OSError when the place was moved away from under its lock."""
+
+
+# ---- a directory -------------------------------------------------------------------------------------------------
+
+
+class LocalPlace(Place):
+    """A directory. Not more than one thread at a time."""
+
+    def __init__(self, root: str | os.PathLike[str], files: Files = POSIX, durable: bool = False) -> None:
+        self.root = os.path.abspath(os.fspath(root))
+        self.name = os.fspath(root)
+        self.files = files
+        self.durable = durable
+        self._known: set[str] = set()  # directories that are there, and whose parents will be synced
+        self._changed: set[str] = set()  # directories that have names which are not synced
+        self._failed: OSError | None = None
+        self._lock: Any = None
+
+    def session(self, durable: bool) -> LocalPlace:
+        """The same directory, for one writer or reader."""
+        made = LocalPlace(self.root, self.files, durable)
+        made.name = self.name
+        return made
+
+    def path(self, key: str) -> str:
+        """The file of a key."""
+        return f"{self.root}/{key}" if key else self.root
+
+    def get(self, key: str) -> bytes | None:
+        """A whole value; None when there is none."""
+        try:
+            with open(self.path(key), "rb") as file:
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def head(self, key: str, n: int) -> bytes | None:
+        """The first n bytes of a value."""
+        try:
+            fd = os.open(self.path(key), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            return os.read(fd, n)
+        finally:
+            os.close(fd)
+
+    def view(self, key: str) -> Any:
+        """The file, mapped."""
+        try:
+            with open(self.path(key), "rb") as file:
+                if os.fstat(file.fileno()).st_size == 0:
+                    return b""
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+
+    def size(self, key: str) -> int | None:
+        """The length of a file."""
+        try:
+            return os.stat(self.path(key)).st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def checksum(self, key: str) -> tuple[int, int] | None:
+        """Size and CRC-32C of a file, without a copy of it."""
+        found = self.view(key)
+        if found is None:
+            return None
+        try:
+            return len(found), _core.crc32c(found)
+        finally:
+            if isinstance(found, mmap.mmap):
+                found.close()
+
+    def put(self, key: str, data: Any, guard: Guard = no_guard) -> None:
+        """Write a file below tmp/, ask the guard, rename it."""
+        self._usable()
+        temporary = f"{self.root}/tmp/{secrets.token_hex(12)}"
+        write_new(self.files, temporary, data, self.durable)
+        try:
+            guard()
+            folder = os.path.dirname(self.path(key))
+            self._enter(folder)
+            self.files.rename(temporary, self.path(key))
+        except BaseException:
+            remove(self.files, temporary)
+            raise
+        self._changed.add(folder)
+
+    def claim(self, key: str, data: bytes) -> bool:
+        """Make a file that was not there; False when it was."""
+        self._usable()
+        folder = os.path.dirname(self.path(key))
+        self._enter(folder)
+        try:
+            write_new(self.files, self.path(key), data, self.durable)
+        except FileExistsError:
+            return False
+        self._changed.add(folder)
+        return True
+
+    def delete(self, key: str) -> None:
+        """Remove a file; nothing when there is none."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            self.files.unlink(self.path(key))
+            self._changed.add(os.path.dirname(self.path(key)))
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """The files below a directory."""
+        for folder, _, names in os.walk(self.path(prefix)):
+            for name in names:
+                yield os.path.relpath(os.path.join(folder, name), self.root)
+
+    def names(self) -> list[str]:
+        """What lies in the directory."""
+        try:
+            return sorted(os.listdir(self.root))
+        except FileNotFoundError:
+            return []
+
+    def sync(self) -> None:
+        """Sync the directories whose names changed, the deepest first."""
+        self._usable()
+        if self.durable:
+            try:
+                for folder in sorted(self._changed, key=lambda path: (-path.count("/"), path)):
+                    sync_directory(self.files, folder)
+            except OSError as e:  # a second sync may succeed without having written anything
+                self._failed = e
+                raise
+        self._changed.clear()
+
+    def sync_key(self, key: str) -> None:
+        """Sync a file at the top, and its name."""
+        if self.durable and os.path.exists(self.path(key)):
+            fd = self.files.open(self.path(key), os.O_RDONLY)
+            try:
+                self.files.sync(fd)
+            finally:
+                self.files.close(fd)
+            sync_directory(self.files, self.root)
+
+    def sync_found(self) -> None:
+        """Sync each file and directory as found, and the name of the stream."""
+        for folder, _, names in os.walk(self.root, topdown=False):
+            for name in names:
+                fd = self.files.open(os.path.join(folder, name), os.O_RDONLY)
+                try:
+                    self.files.sync(fd)
+                finally:
+                    self.files.close(fd)
+            sync_directory(self.files, folder)
+        sync_directory(self.files, os.path.dirname(self.root))
+
+    def prepare(self) -> None:
+        """Make the directory, with tmp/ and locks/."""
+        for folder in (self.root, f"{self.root}/tmp", f"{self.root}/locks"):
+            self._make(folder)
+
+    def empty(self, directory: str) -> None:
+        """Remove all below a directory, directories too."""
+        for folder, folders, names in os.walk(self.path(directory), topdown=False):
+            for name in names:
+                self.files.unlink(os.path.join(folder, name))
+            for name in folders:
+                self.files.rmdir(os.path.join(folder, name))
+                self._known.discard(os.path.join(folder, name))
+            if names or folders:
+                self._changed.add(folder)
+
+    def is_file(self, key: str) -> bool:
+        """Whether there is a file, not a directory."""
+        return os.path.isfile(self.path(key))
+
+    def remove(self, directory: str) -> None:
+        """Remove a directory with all below it."""
+        self.empty(directory)
+        self.files.rmdir(self.path(directory))
+        self._changed.add(os.path.dirname(self.path(directory)))
+        self._known.discard(self.path(directory))
+
+    def lock(self) -> Callable[[], None]:
+        """Hold the directory. RecordLocked when another does."""
+        self._lock = _core.Lock(self.root)
+        return self._unlock
+
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+    def still_there(self) -> None:
+        """OSError when the directory was moved away from under its lock."""
+        if self._lock is not None:
+            self._lock.check()
+
+    def _enter(self, folder: str) -> None:
+        """The directory is there; on the first use its parents too are synced with what comes: another writer may have
+        made them, and not have come so far."""
+        if folder in self._known:
+            return
+        if folder == self.root or not folder.startswith(f"{self.root}/"):
+            if not os.path.isdir(folder):
+                raise StaleWriter(f"{self.name}: the directory of the stream is gone")
+            self._known.add(folder)
+            return
+        self._enter(os.path.dirname(folder))
+        self._make(folder)
+
+    def _make(self, folder: str) -> None:
+        try:
+            self.files.mkdir(folder)
+        except FileExistsError:
+            if not os.path.isdir(folder):
+                raise
+        self._known.add(folder)
+        self._changed.add(os.path.dirname(folder))
+
+    def _usable(self) -> None:
+        if self._failed is not None:
+            raise OSError(self._failed.errno, f"an earlier sync failed: {self._failed.strerror}; resume", self.name)
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------
+
+
+class MemoryStore(Place):
+    """A stream without a disk, for tests and for programs that hand it on; its writers may be threads."""
+
+    def __init__(self) -> None:
+        self.name = "memory"
+        self.values: dict[str, bytes] = {}
+        self._mutex = threading.RLock()
+
+    def session(self, durable: bool) -> MemoryStore:
+        """The store itself."""
+        return self
+
+    def get(self, key: str) -> bytes | None:
+        """A whole value; None when there is none."""
+        return self.values.get(key)
+
+    def head(self, key: str, n: int) -> bytes | None:
+        """The first n bytes of a value."""
+        found = self.values.get(key)
+        return None if found is None else found[:n]
+
+    def view(self, key: str) -> Any:
+        """The value."""
+        return self.values.get(key)
+
+    def put(self, key: str, data: Any, guard: Guard = no_guard) -> None:
+        """Set a value."""
+        with self._mutex:
+            guard()
+            self.values[key] = bytes(data)
+
+    def claim(self, key: str, data: bytes) -> bool:
+        """Set a value that was not there; False when it was."""
+        with self._mutex:
+            if key in self.values:
+                return False
+            self.values[key] = data
+            return True
+
+    def delete(self, key: str) -> None:
+        """Remove a value; nothing when there is none."""
+        self.values.pop(key, None)
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """The keys below a directory."""
+        with self._mutex:
+            found = sorted(self.values)
+        for key in found:
+            if not prefix or key.startswith(f"{prefix}/"):
+                yield key
+
+    def names(self) -> list[str]:
+        """The first names of all keys."""
+        return sorted({key.partition("/")[0] for key in self.keys()})
+
+
+def place_of(base: Any) -> Place:
+    """The place that `base` names: a path, a URL of an object store, an obstore store, or a place."""
+    if isinstance(base, Place):
+        return base
+    if isinstance(base, str) and "://" in base and not base.startswith("file://"):
+        from mrec.stream.remote import ObjectStore
+
+        return ObjectStore.from_url(base)
+    if isinstance(base, (str, os.PathLike)):
+        text = os.fspath(base)
+        return LocalPlace(text.removeprefix("file://"))
+    from mrec.stream.remote import ObjectStore
+
+    return ObjectStore(base)

@@ -1,0 +1,578 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One writer of a stream: takes records, publishes shards, makes tokens, and learns what was committed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from mrec import _core
+from mrec.errors import (
+    ClosedError,
+    CommitError,
+    CommitPending,
+    CorruptData,
+    InvalidValue,
+    NotARecord,
+    RecordCommitted,
+    RegionError,
+    SchemaError,
+    StaleWriter,
+)
+from mrec.stream import commit as commits
+from mrec.stream import region as regions
+from mrec.stream.buffer import OpenShard, encode_part, extents, read_part
+from mrec.stream.manifest import (
+    HEAD_BYTES,
+    KEY,
+    Manifest,
+    Scope,
+    Sealed,
+    blob_key,
+    parse_blob_key,
+    parse_head,
+    parse_manifest,
+)
+from mrec.stream.place import Place
+from mrec.stream.region import Region
+from mrec.stream.roles import Role, Single
+from mrec.stream.schema import Variable, strict_attrs, time_hex
+from mrec.stream.token import Receipt, Token
+from mrec.zarr.metadata import ArrayMeta
+
+
+@dataclass
+class Life:
+    """What a writer is made of: `create`, `join` and `resume` put it together."""
+
+    place: Place
+    role: Role
+    region: Region
+    manifest: Manifest
+    metas: dict[str, ArrayMeta]
+    release: Callable[[], None]
+    checks: bool
+    threads: int
+    open_times: list[Any]
+    claim: bytes = b""
+
+
+class StreamWriter:
+    """Made by `create`, `join` and `resume`. One thread at a time.
+
+    After an OSError of `write_record` the record is kept: do not write it again, `flush()` tries again. An error of
+    a sync ends the writer; resume.
+    """
+
+    def __init__(self, life: Life) -> None:
+        manifest = life.manifest
+        self.place, self.role, self.region, self.schema = life.place, life.role, life.region, manifest.schema
+        self.manifest = manifest if life.role.owns else None
+        self.metas, self.checks, self.open_times = life.metas, life.checks, life.open_times
+        self.partition, self.version = manifest.partition, manifest.version
+        self.stream_id, self.epoch, self.base = manifest.stream_id, manifest.epoch, manifest.commit_seq
+        self.fingerprint = self.schema.fingerprint(self.partition)
+        self.mine = self._responsible(self.schema.variables)
+        self.my_statics = self._responsible(self.schema.statics)
+        self._release, self._claim = life.release, life.claim
+        self._pool = ThreadPoolExecutor(life.threads) if life.threads > 1 else None
+        self._known = manifest.copy()  # what of the stream this writer knows to be committed
+        self._known.objects.clear()
+        self._v1 = manifest.v1_records
+        self._pending: dict[int, Any] = {}
+        self._next, self._last_t = manifest.count, manifest.last_t
+        self._shards: dict[int, OpenShard] = {}
+        self._objects: dict[str, Sealed] = {}
+        self._statics: dict[str, np.ndarray | None] = {}  # pending; None when they are published
+        self._blobs: dict[tuple[Scope, str], bytes | None] = {}
+        self._token: Token | None = None
+        self._invalid: set[int | str] = set()
+        self._attrs: dict[str, Any] | None = None
+        self._receipt = Receipt(self.stream_id, self.epoch, self.base)
+        self._unsettled = False
+        self._closed = False
+        self._pid = os.getpid()
+        self.group_stale = False
+        if not manifest.indexed and manifest.count % self.schema.shard_time:
+            self._load(manifest.count // self.schema.shard_time)
+
+    def _responsible(self, variables: Mapping[str, Variable]) -> dict[str, Variable]:
+        return {n: v for n, v in variables.items() if regions.writes(v, self.partition, self.region, self.role.id)}
+
+    def __repr__(self) -> str:
+        return f"<StreamWriter {self.place.name!r}, {self.role}, epoch {self.epoch}, commit {self.base}>"
+
+    # ---- records -----------------------------------------------------------------------------------------------
+
+    def write_record(self, t: Any, arrays: Mapping[str, Any] | None = None) -> int:
+        """The next record of an append stream; its index. arrays: every variable that this writer is responsible for,
+        each as large as its part of the region. SchemaError, CommitPending; StaleWriter when another life began."""
+        self._usable()
+        if self.schema.mode.indexed:
+            raise InvalidValue("the stream is indexed: write_record_at(i, t, arrays)")
+        value = self.schema.time_value(t)
+        if self._last_t is not None and not value > self._last_t:
+            raise InvalidValue(f"times increase: {value} comes after {self._last_t}")
+        given = self._checked(arrays or {})
+        i = self._next
+        self._shard_for_append(i // self.schema.shard_time).set(i, given)
+        self._pending[i] = value.item()
+        self._next, self._last_t = i + 1, value.item()
+        self._after_record(i)
+        return i
+
+    def write_record_at(self, i: int, t: Any, arrays: Mapping[str, Any] | None = None) -> int:
+        """The record i of an indexed stream, in any order; written again before its commit, the last one counts.
+        t: times[i], bit for bit, where the times are fixed. RecordCommitted, CommitPending."""
+        self._usable()
+        n = self.schema.mode.n
+        if n is None:
+            raise InvalidValue("the stream appends: write_record(t, arrays)")
+        if isinstance(i, bool) or not isinstance(i, (int, np.integer)) or not 0 <= i < n:
+            raise InvalidValue(f"record {i!r} lies not in [0, {n})")
+        i, value, dtype = int(i), self.schema.time_value(t), self.schema.time_dtype
+        times = self.schema.mode.times
+        if times is not None and time_hex(value, dtype) != time_hex(times[i], dtype):
+            raise InvalidValue(f"record {i} has the time {times[i]!r}, not {value!r}")
+        if self._token is not None and i in self._token.records:
+            raise CommitPending(f"record {i} is named in a token that is not committed yet")
+        if self._known.has(i) and not (self.schema.mode.rotate and i != self._known.highest()):
+            raise RecordCommitted(f"record {i} is committed; invalidate it first, and commit that")
+        given = self._checked(arrays or {})
+        shard = self._shard_for(i // self.schema.shard_time)
+        filled = not shard.full
+        shard.set(i, given)
+        self._pending[i] = value.item()
+        if filled:
+            self._after_record(i)
+        return i
+
+    def _checked(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The arrays of a record, each of its type and shape."""
+        for name in arrays:
+            if name not in self.mine:
+                if name not in self.schema.variables:
+                    raise SchemaError(f"the stream has no variable {name!r} that a record carries")
+                raise RegionError(f"{self.role} is not responsible for {name!r}")
+        missing = [name for name in self.mine if name not in arrays]
+        if missing:
+            raise SchemaError(f"the record lacks {', '.join(map(repr, missing))}, which {self.role} is responsible for")
+        return {name: self._fits(name, variable, arrays[name]) for name, variable in self.mine.items()}
+
+    def _fits(self, name: str, variable: Variable, given: Any) -> np.ndarray:
+        values = np.asarray(given)
+        if values.dtype != variable.numpy and not np.can_cast(values.dtype, variable.numpy, "safe"):
+            raise SchemaError(f"{name!r} is {variable.dtype}; {values.dtype} does not fit without loss")
+        shape = extents(self.schema, variable, self.region)
+        if values.shape != shape:
+            raise SchemaError(f"{name!r} has the shape {list(values.shape)}, not {list(shape)}")
+        return values
+
+    def _shard_for_append(self, index: int) -> OpenShard:
+        found = self._shards.get(index)
+        if found is None:
+            kept = [s for s in self._shards.values() if s.full and self._named(s.index)]
+            if kept and index > kept[0].index + 1:
+                raise CommitPending(
+                    f"time shard {kept[0].index} is full and named in a token that is not committed; flush, or "
+                    "acknowledge the receipt"
+                )
+            found = self._shards[index] = OpenShard(self.schema, index, self.mine, self.region)
+        return found
+
+    def _shard_for(self, index: int) -> OpenShard:
+        """An open shard of an indexed stream; loaded when it holds records that are to stay."""
+        return self._shards.get(index) or self._load(index)
+
+    def _load(self, index: int) -> OpenShard:
+        """A shard with its committed rows, and with those that this writer published and that are not committed."""
+        shard = OpenShard(self.schema, index, self.mine, self.region)
+        rows = range(shard.first, shard.first + shard.capacity)
+        rotates = self.schema.mode.rotate
+        keep = [i for i in rows if (self._known.has(i) and not rotates) or i in self._pending]
+        if keep:
+            stored = max(keep) + 1 - shard.first
+            for name, variable in self.mine.items():
+                part = regions.part(self.schema, variable, self.region)
+                span, fill = (shard.first, shard.first + stored), shard.first < self._v1
+                block = read_part(self.place, self.schema, name, variable, part, span, stored, fill)
+                for i in keep:
+                    shard.arrays[name][i - shard.first] = block[i - shard.first]
+            shard.have = {i - shard.first for i in keep}
+        self._shards[index] = shard
+        return shard
+
+    def _named(self, index: int) -> bool:
+        """Whether objects of a time shard are named in the outstanding token."""
+        size = self.schema.shard_time
+        return self._token is not None and any(i // size == index for i in self._token.records)
+
+    def _after_record(self, i: int) -> None:
+        """Publish the shard that the record filled, unless a token names it."""
+        shard = self._shards[i // self.schema.shard_time]
+        if not shard.full or self._named(shard.index):
+            return
+        if isinstance(self.role, Single):
+            self.flush()
+        else:
+            self._publish(shard)
+            del self._shards[shard.index]
+
+    def _publish(self, shard: OpenShard) -> None:
+        """Every object of a shard, whole."""
+        for name, variable in self.mine.items():
+            block = shard.arrays[name][: shard.rows]
+            self._put_all(encode_part(self.schema, name, variable, self.region, block, (shard.index,), self._pool))
+        shard.dirty = False
+
+    def _put_all(self, objects: Iterable[tuple[str, bytes]]) -> None:
+        for key, data in objects:
+            self.place.put(key, data, self._alive)
+            self._objects[key] = Sealed(len(data), _core.crc32c(data))
+
+    # ---- statics, blobs, attributes ------------------------------------------------------------------------------
+
+    def write_static(self, name: str, array: Any) -> None:
+        """This writer's part of a variable without time. Every writer responsible for it names it in the same commit."""
+        self._usable()
+        if name not in self.schema.statics:
+            raise SchemaError(f"the stream has no static {name!r}")
+        if name not in self.my_statics:
+            raise RegionError(f"{self.role} is not responsible for {name!r}")
+        if self._token is not None and name in self._token.statics:
+            raise CommitPending(f"the static {name!r} is named in a token that is not committed yet")
+        if name in self._known.statics:
+            raise RecordCommitted(f"the static {name!r} is committed; invalidate it first, and commit that")
+        self._statics[name] = np.array(self._fits(name, self.my_statics[name], array), self.my_statics[name].numpy)
+
+    def write_blob(self, scope: int | str, key: str, data: bytes) -> None:
+        """A small payload. scope: "static", or the index of a record that this writer has written and not committed."""
+        self._usable()
+        if self.version == 1:
+            raise SchemaError("a version 1 manifest has no blobs; create the stream by Owner(1), or with another profile")
+        try:
+            parse_blob_key(key)
+        except ValueError as e:
+            raise InvalidValue(str(e)) from None
+        where: Scope = None if scope == "static" else self._record_scope(scope)
+        if self._token is not None and (where, key) in self._token.blobs:
+            raise CommitPending(f"the blob {key!r} is named in a token that is not committed yet")
+        if where is None and (None, self.role.id, key) in self._known.blobs:
+            raise RecordCommitted(f"the blob {key!r} is committed; invalidate {blob_key(None, self.role.id, key)!r} first")
+        self._blobs[where, key] = bytes(data)
+
+    def _record_scope(self, scope: Any) -> int:
+        if isinstance(scope, bool) or not isinstance(scope, (int, np.integer)):
+            raise InvalidValue(f'the scope of a blob is "static" or the index of a record, not {scope!r}')
+        i = int(scope)
+        if self._token is not None and i in self._token.records:
+            raise CommitPending(f"record {i} is named in a token that is not committed yet")
+        if i not in self._pending:
+            if self._known.has(i):
+                raise RecordCommitted(f"record {i} is committed; its blobs are written with it")
+            raise InvalidValue(f"record {i} is not written yet; its blobs come after it")
+        return i
+
+    def set_attrs(self, attrs: Mapping[str, Any]) -> None:
+        """The attributes of the stream, whole, from the next commit on. Owner."""
+        self._owner("set_attrs")
+        strict_attrs(attrs, "the stream")
+        self._attrs = dict(attrs)
+
+    def invalidate(self, what: Any) -> None:
+        """Records by index (indexed streams), statics by name, static blobs by object key: from the next commit on they
+        are not committed any more, and after it may be written again. Owner."""
+        self._owner("invalidate")
+        names = [what] if isinstance(what, (str, int, np.integer)) else list(what)
+        for name in names:
+            if isinstance(name, str):
+                blobs = {blob_key(*blob) for blob in self._known.blobs if blob[0] is None}
+                if name not in self._known.statics and name not in blobs:
+                    raise InvalidValue(f"no static or static blob {name!r} is committed")
+                continue
+            if not self.schema.mode.indexed:
+                raise InvalidValue("a record of an append stream cannot be invalidated: it would leave a hole")
+            if self.schema.mode.rotate:
+                raise InvalidValue("restart slots are written again without invalidating them")
+            if not self._known.has(name):
+                raise InvalidValue(f"record {name} is not committed")
+        self._invalid.update(name if isinstance(name, str) else int(name) for name in names)
+
+    def next_slot(self) -> int:
+        """The restart slot to write: one that was never written, or that with the oldest commit."""
+        if not self.schema.mode.rotate:
+            raise InvalidValue('next_slot is for indexed streams with rewrite="rotate"')
+        slots = range(self.schema.mode.n or 0)
+        return min(slots, key=lambda i: (self._known.generation.get(i, -1), i))
+
+    # ---- tokens and receipts -------------------------------------------------------------------------------------
+
+    def flush(self) -> Any:
+        """Publish all that was written. The token for the owner; a single writer commits it, and gets the receipt."""
+        self._usable()
+        self._settle()
+        if self._alive() > self.base:
+            self.refresh()
+        for index in sorted(self._shards):
+            shard = self._shards[index]
+            if shard.dirty:
+                self._publish(shard)
+        for name, values in self._statics.items():
+            if values is not None:
+                variable = self.my_statics[name]
+                self._put_all(encode_part(self.schema, name, variable, self.region, values, (), self._pool))
+                self._statics[name] = None
+        for (scope, key), data in self._blobs.items():
+            if data is not None:
+                self._put_all([(blob_key(scope, self.role.id, key), data)])
+                self._blobs[scope, key] = None
+        self.place.sync()
+        self._token = self._made_token()
+        self._drop_full()
+        return self.commit([self._token]) if isinstance(self.role, Single) else self._token
+
+    def _drop_full(self) -> None:
+        for index in [k for k, s in self._shards.items() if s.full and not s.dirty]:
+            del self._shards[index]
+
+    def _made_token(self) -> Token:
+        records = tuple(sorted(self._pending))
+        times = tuple(self._pending[i] for i in records)
+        token = Token(
+            **{"stream_id": self.stream_id, "epoch": self.epoch, "writer": self.role.id, "region": self.region},
+            **{"fingerprint": self.fingerprint, "base_commit_seq": self.base, "records": records, "t": times},
+            t_hex=tuple(time_hex(t, self.schema.time_dtype) for t in times),
+            statics=tuple(sorted(self._statics)),
+            blobs=tuple(sorted(self._blobs, key=lambda b: (b[0] is not None, b))),
+        )
+        keys = commits.derived_keys(self.schema, self.partition, token)
+        token.objects.update((key, self._objects[key]) for key in keys)
+        return token
+
+    def commit(self, tokens: Iterable[Any]) -> Receipt:
+        """Check the tokens of all writers, and publish what they name. CommitError says what does not fit, and then
+        nothing on disk has changed; OSError that publishing failed. Owner."""
+        self._owner("commit")
+        self._settle()
+        if self._alive() != self.base:
+            raise StaleWriter(f"{self.place.name}: another writer committed; this one resumes")
+        assert self.manifest is not None
+        plan = commits.check(self, list(tokens), self._invalid, self._attrs)
+        if plan is None:
+            return self._receipt
+        try:
+            commits.publish(self, plan)
+        except OSError:
+            self._unsettled = True
+            raise
+        self._adopt(plan.manifest, plan.receipt)
+        return plan.receipt
+
+    def _adopt(self, manifest: Manifest, receipt: Receipt) -> None:
+        """Owner: this is what the stream is now."""
+        self.manifest, self._receipt, self._attrs = manifest, receipt, None
+        self._invalid.clear()
+        self.open_times = commits.open_times(self, manifest, receipt)
+        self._rebase(receipt)
+
+    def _settle(self) -> None:
+        """After a publication that failed: what does the stream say?"""
+        if self._unsettled:
+            found = self._read()
+            if found.commit_seq > self.base:
+                receipt = commits.receipt_between(self._known, found, self._pending, self._statics, self._blobs)
+                self._adopt(found, receipt)
+                self.group_stale = True
+            self._unsettled = False
+
+    def acknowledge(self, receipt: Any) -> None:
+        """Take note of a commit. Of one that is known already, nothing happens; a receipt of another stream or life, or
+        one that is not the next, is refused by CommitError."""
+        self._usable()
+        found = receipt if isinstance(receipt, Receipt) else Receipt.from_json(receipt)
+        if (found.stream_id, found.epoch) != (self.stream_id, self.epoch):
+            raise CommitError(
+                f"the receipt is of stream {found.stream_id} epoch {found.epoch}, this writer of {self.stream_id} epoch "
+                f"{self.epoch}",
+                retry=False,
+            )
+        if found.commit_seq <= self.base:
+            return
+        if found.commit_seq != self.base + 1:
+            raise CommitError(f"the receipt is of commit {found.commit_seq}, this writer knows {self.base}: refresh()")
+        self._rebase(found)
+
+    def refresh(self) -> None:
+        """Take note of what the manifest says. CommitError when it has a commit that does not cover the token."""
+        self._usable()
+        found = self._read()
+        if found.commit_seq <= self.base:
+            return
+        if self._token is not None:
+            commits.check_covered(self._token, found, self.role.id)
+        receipt = commits.receipt_between(self._known, found, self._pending, self._statics, self._blobs)
+        if self.manifest is not None:
+            self._adopt(found, receipt)
+        else:
+            self._rebase(receipt)
+
+    def _rebase(self, receipt: Receipt) -> None:
+        """What was committed leaves this writer, the rest stays for the next flush."""
+        self.base, self._token, known = receipt.commit_seq, None, self._known
+        known.commit_seq = receipt.commit_seq
+        for i in receipt.records:
+            t = self._pending.pop(i, None)
+            if known.indexed:
+                known.times[i], known.generation[i] = t, receipt.commit_seq
+        if not known.indexed and receipt.records:
+            known.count = receipt.records[-1] + 1
+        known.statics.update(receipt.statics)
+        for scope, writer, key in receipt.blobs:
+            if scope is None:
+                known.blobs[None, writer, key] = Sealed(0, 0)
+            if writer == self.role.id:
+                self._blobs.pop((scope, key), None)
+        for name in receipt.statics:
+            self._statics.pop(name, None)
+        for what in receipt.invalidated:
+            self._forget(what)
+        self._after_rebase()
+
+    def _forget(self, what: int | str) -> None:
+        known = self._known
+        if isinstance(what, str):
+            known.statics.discard(what)
+            known.blobs = {blob: s for blob, s in known.blobs.items() if blob_key(*blob) != what}
+            return
+        known.times.pop(what, None)
+        known.generation.pop(what, None)
+        shard = self._shards.get(what // self.schema.shard_time)
+        if shard is not None:
+            shard.drop(what)
+
+    def _after_rebase(self) -> None:
+        left = Token("", 0, self.role.id, self.region, "", 0, tuple(self._pending), statics=tuple(self._statics))
+        keep = set(commits.derived_keys(self.schema, self.partition, left))
+        keep.update(blob_key(scope, self.role.id, key) for scope, key in self._blobs)
+        self._objects = {key: sealed for key, sealed in self._objects.items() if key in keep}
+        for shard in [s for s in self._shards.values() if s.full]:
+            if shard.dirty and not self._named(shard.index):
+                self._publish(shard)
+        self._drop_full()
+
+    # ---- life ----------------------------------------------------------------------------------------------------
+
+    def _alive(self) -> int:
+        """The commit that the manifest has. StaleWriter when it is of another stream or life, or is gone."""
+        self.place.still_there()
+        raw = self.place.head(KEY, HEAD_BYTES)
+        if raw is None:
+            raise StaleWriter(f"{self.place.name}: the manifest is gone; this writer writes nothing more")
+        if self.version == 1:
+            return self.base
+        head = parse_head(raw)
+        if head is None or head[:2] != (self.stream_id, self.epoch):
+            found = "another stream" if head is None or head[0] != self.stream_id else f"epoch {head[1]}"
+            raise StaleWriter(f"{self.place.name}: the stream is {found} now, this writer is of epoch {self.epoch}; resume")
+        return head[2]
+
+    def _read(self) -> Manifest:
+        """The manifest; under fsync it is there for good before anything follows from it."""
+        self.place.sync_key(KEY)
+        raw = self.place.get(KEY)
+        if raw is None:
+            raise StaleWriter(f"{self.place.name}: the manifest is gone; this writer writes nothing more")
+        found = parse_manifest(raw, f"{self.place.name}/{KEY}")
+        if self.version == 1 and found.version == 1:
+            found.stream_id, found.epoch = self.stream_id, self.epoch
+            found.commit_seq = self.base + (found.count > self._known.count)
+        if (found.stream_id, found.epoch) != (self.stream_id, self.epoch):
+            raise StaleWriter(f"{self.place.name}: the stream was resumed or replaced; this writer writes nothing more")
+        return found
+
+    def _owner(self, what: str) -> None:
+        self._usable()
+        if not self.role.owns:
+            raise InvalidValue(f"{what} is for the owner, not for {self.role}")
+
+    def _usable(self) -> None:
+        if self._closed:
+            raise ClosedError(f"{self.place.name}: the writer is closed")
+        if os.getpid() != self._pid:
+            raise StaleWriter(f"{self.place.name}: the writer belongs to the parent process; join or resume")
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    @property
+    def n_committed(self) -> int:
+        """How many records this writer knows to be committed."""
+        return self._known.n_records
+
+    @property
+    def is_committed(self) -> Callable[[int], bool]:
+        """Whether a record is committed, as far as this writer knows."""
+        return self._known.has
+
+    def close(self, tokens: Iterable[Any] = ()) -> None:
+        """Let go of lock and claim. With tokens the owner commits them first; without, nothing is committed.
+        CommitPending when a contributor or single writer holds records that were never flushed."""
+        if self._closed:
+            return
+        try:
+            given = list(tokens)
+            if given:
+                self.commit(given)
+        finally:
+            self._let_go()
+        named = set(self._token.records) if self._token is not None else set()
+        lost = sorted(set(self._pending) - named)
+        if lost and (isinstance(self.role, Single) or not self.role.owns):
+            raise CommitPending(f"{self.role} closed with {len(lost)} records, from {lost[0]}, that were never flushed")
+
+    def _let_go(self) -> None:
+        self._closed = True
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._shards.clear()
+        try:
+            claim = f"locks/{self.epoch}-{self.role.id}"
+            if os.getpid() == self._pid and self.place.get(claim) == self._claim:
+                self.place.delete(claim)
+        finally:
+            self._release()
+
+    def __enter__(self) -> StreamWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """A single writer flushes first, unless an exception is on its way."""
+        if kind is not None:
+            self._let_go()
+            return
+        try:
+            if isinstance(self.role, Single) and not self._closed:
+                self.flush()
+        finally:
+            self.close()
+
+
+def require_manifest(place: Place) -> Manifest:
+    """The manifest of a stream. NotARecord when there is none."""
+    raw = place.get(KEY)
+    if raw is None:
+        raise NotARecord(f"{place.name}: there is no {KEY}: no stream, or one whose creation was not finished")
+    return parse_manifest(raw, f"{place.name}/{KEY}")
+
+
+__all__ = ["CorruptData", "Life", "StreamWriter", "require_manifest"]
