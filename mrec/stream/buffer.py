@@ -116,9 +116,7 @@ def read_part(
         position = [r[k] for r, k in zip(grid, at, strict=True)]
         key = regions.object_key(name, position)
         origin = [p * s for p, s in zip(position, shard, strict=True)]
-        inside = [
-            slice(max(a, o) - o, min(b, o + s) - o) for (a, b), o, s in zip(box, origin, shard, strict=True)
-        ]
+        inside = [slice(max(a, o) - o, min(b, o + s) - o) for (a, b), o, s in zip(box, origin, shard, strict=True)]
         extent = [*([stored] * len(time)), *(n - o for n, o in zip(lengths, origin[len(time) :], strict=True))]
         data = place.view(key)
         if data is None:

@@ -13,7 +13,7 @@ import numpy as np
 from mrec import _core
 from mrec.errors import CommitError, RegionError
 from mrec.stream import region as regions
-from mrec.stream.manifest import KEY, Manifest, Objects, Scope, Sealed, blob_key, now, numpy_times, parse_head
+from mrec.stream.manifest import KEY, Manifest, Scope, Sealed, blob_key, now, numpy_times, parse_head
 from mrec.stream.schema import StreamSchema, time_from_hex
 from mrec.stream.shard import encode_shard
 from mrec.stream.token import Receipt, Token
@@ -138,9 +138,10 @@ def _check_times(m: Manifest, token: Token) -> list[Any]:
     for i, t in zip(records, times, strict=True):
         if i >= (schema.mode.n or 0):
             raise CommitError(f"record {i} lies not in [0, {schema.mode.n})")
-        if schema.mode.times is not None and schema.time_value(schema.mode.times[i]).tobytes() != schema.time_value(
-            t
-        ).tobytes():
+        if (
+            schema.mode.times is not None
+            and schema.time_value(schema.mode.times[i]).tobytes() != schema.time_value(t).tobytes()
+        ):
             raise CommitError(f"record {i} has the time {schema.mode.times[i]!r}, not {t!r}", retry=False)
         if m.has(i) and not (schema.mode.rotate and i != m.highest()):
             raise CommitError(f"record {i} is committed already")
@@ -163,7 +164,9 @@ def _check_statics(m: Manifest, tokens: Mapping[int, Token]) -> None:
             wanted = int(regions.writes(variable, m.partition, token.region, i))
             if names != wanted:
                 word = "lacks" if wanted else "names"
-                raise CommitError(f"the token of writer {i} {word} the static {name!r}, which is{'' if wanted else ' not'} its own")
+                raise CommitError(
+                    f"the token of writer {i} {word} the static {name!r}, which is{'' if wanted else ' not'} its own"
+                )
 
 
 def _check_blobs(m: Manifest, token: Token) -> None:
@@ -172,7 +175,9 @@ def _check_blobs(m: Manifest, token: Token) -> None:
     records = set(token.records)
     for scope, key in token.blobs:
         if scope is not None and scope not in records:
-            raise CommitError(f"the blob {key!r} of writer {token.writer} is of record {scope}, which the token has not")
+            raise CommitError(
+                f"the blob {key!r} of writer {token.writer} is of record {scope}, which the token has not"
+            )
         if scope is None and (None, token.writer, key) in m.blobs:
             raise CommitError(f"the blob {key!r} of writer {token.writer} is committed already")
 
@@ -202,8 +207,8 @@ def _check_objects(writer: StreamWriter, token: Token) -> None:
             raise CommitError(f"the object {key!r} of writer {token.writer} is not there")
         if not same:
             raise CommitError(
-                f"the object {key!r} of writer {token.writer} has {found[0]} bytes (crc32c {found[1]:08x}), its token says "
-                f"{sealed.size} ({sealed.crc32c:08x}): superseded by a later flush, or damaged; gather tokens anew"
+                f"the object {key!r} of writer {token.writer} has {found[0]} bytes (crc32c {found[1]:08x}), its "
+                f"token says {sealed.size} ({sealed.crc32c:08x}): superseded by a later flush, or damaged; gather anew"
             )
 
 
@@ -296,7 +301,7 @@ def publish(writer: StreamWriter, plan: Plan) -> None:
         _put_times(writer, plan)
     if plan.receipt.records and not m.indexed:
         for name in (schema.time_dim, *schema.variables):
-            place.put(f"{name}/zarr.json", writer.metas[name].document(m.count).encode(), writer._alive)
+            writer._put(f"{name}/zarr.json", writer.metas[name].document(m.count).encode())
     place.sync()
 
     def same() -> None:
@@ -308,7 +313,7 @@ def publish(writer: StreamWriter, plan: Plan) -> None:
     place.replace(KEY, m.text().encode(), same)
     place.sync()
     if writer.group_stale or (writer._attrs is not None):
-        place.put("zarr.json", GroupMeta(m.attrs).document().encode(), writer._alive)
+        writer._put("zarr.json", GroupMeta(m.attrs).document().encode())
         place.sync()
         writer.group_stale = False
 
@@ -337,7 +342,7 @@ def _put_time_object(writer: StreamWriter, m: Manifest, shard: int, times: list[
     dim = m.schema.time_dim
     data = encode_time(m.schema, numpy_times(m.schema, times))
     key = regions.object_key(dim, (shard,))
-    writer.place.put(key, data, writer._alive)
+    writer._put(key, data)
     m.objects[key] = Sealed(len(data), _core.crc32c(data))
 
 
@@ -370,8 +375,8 @@ def check_covered(token: Token, m: Manifest, writer: int) -> None:
     lost += [blob_key(s, writer, k) for s, k in token.blobs if (s, writer, k) not in m.blobs]
     if lost:
         raise CommitError(
-            f"commit {m.commit_seq} does not cover the token of writer {writer}: it lacks {lost[0]!r} ({len(lost)} in all); "
-            "acknowledge its receipt, or resume",
+            f"commit {m.commit_seq} does not cover the token of writer {writer}: it lacks {lost[0]!r} ({len(lost)} in "
+            "all); acknowledge its receipt, or resume",
             retry=False,
         )
 
@@ -403,6 +408,3 @@ def receipt_between(
         tuple(b for b in found.blobs if b not in known.blobs or b[0] in records),
         tuple(gone),
     )
-
-
-__all__ = ["Objects", "Plan", "check", "derived_keys", "publish"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The system calls by which a stream changes a directory: all of them, so that a test can count, fail and replay them."""
+"""The system calls by which a stream changes a directory: all of them, so that a test can count and fail them."""
 
 from __future__ import annotations
 

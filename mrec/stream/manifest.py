@@ -129,7 +129,9 @@ class Manifest:
 
     def copy(self) -> Manifest:
         """A manifest to be changed."""
-        fresh = {name: value.copy() for name, value in vars(self).items() if isinstance(value, (dict, set, list))}
+        fresh: dict[str, Any] = {
+            name: value.copy() for name, value in vars(self).items() if isinstance(value, (dict, set, list))
+        }
         return replace(self, **fresh)
 
     # ---- text --------------------------------------------------------------------------------------------------
@@ -176,13 +178,21 @@ class Manifest:
             "records": self._records(),
             "statics": [{**v, "committed": v["name"] in self.statics} for v in s.vars_json(s.statics)],
             "blobs": [
-                {"scope": "static" if scope is None else scope, "writer": w, "key": k, "size": b.size, "crc32c": b.crc32c}
+                {
+                    "scope": "static" if scope is None else scope,
+                    "writer": w,
+                    "key": k,
+                    "size": b.size,
+                    "crc32c": b.crc32c,
+                }
                 for (scope, w, k), b in sorted(self.blobs.items(), key=lambda e: (e[0][0] is not None, e[0]))
             ],
             "attrs": self.attrs,
             "v1_records": self.v1_records,
         }
-        lines = [f'  "{name}": {json.dumps(value, ensure_ascii=False, allow_nan=False)}' for name, value in body.items()]
+        lines = [
+            f'  "{name}": {json.dumps(value, ensure_ascii=False, allow_nan=False)}' for name, value in body.items()
+        ]
         return "{\n" + ",\n".join([*lines, f'  "objects": {self.objects.text()}']) + "\n}\n"
 
     def _records(self) -> list[dict[str, Any]]:
@@ -419,7 +429,12 @@ def _parse_records(made: Manifest, records: list[Any], shards: list[Any]) -> Non
             raise ValueError("the records of an append stream are one range from 0")
         made.count = at
         for s in shards:
-            _int(s["index"], "index"), _int(s["n"], "n", 1), _time(s["t_start"], made.schema), _time(s["t_end"], made.schema)
+            (
+                _int(s["index"], "index"),
+                _int(s["n"], "n", 1),
+                _time(s["t_start"], made.schema),
+                _time(s["t_end"], made.schema),
+            )
         made.time_shards = [{name: s[name] for name in ("index", "t_start", "t_end", "n")} for s in shards]
 
 
@@ -440,7 +455,9 @@ def parse_scope(found: Any) -> Scope:
 def parse_blob_key(found: Any) -> str:
     """The key of a blob, one that stays where it belongs."""
     if not isinstance(found, str) or not BLOB_KEY.fullmatch(found):
-        raise ValueError(f"{found!r} is no key of a blob: 1 to 128 of A-Z a-z 0-9 . _ -, none of them a dot at the start")
+        raise ValueError(
+            f"{found!r} is no key of a blob: 1 to 128 of A-Z a-z 0-9 . _ -, none of them a dot at the start"
+        )
     return found
 
 

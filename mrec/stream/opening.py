@@ -13,10 +13,8 @@ import numpy as np
 from mrec.errors import (
     CorruptData,
     InvalidValue,
-    NotARecord,
     RecordExists,
     RegionError,
-    SchemaError,
     StaleWriter,
     UnsupportedCodec,
 )
@@ -28,15 +26,16 @@ from mrec.stream.place import LocalPlace, Place, place_of
 from mrec.stream.roles import Contributor, Owner, Role, Single
 from mrec.stream.schema import StreamSchema
 from mrec.stream.writer import Life, StreamWriter, require_manifest
-from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_array
+from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_array, parse_node
 
+SINGLE = Single()
 DURABILITIES = (None, "fsync")
 
 
 def create(
     base: Any,
     schema: StreamSchema,
-    role: Role = Single(),
+    role: Role = SINGLE,
     region: Mapping[str, Any] | None = None,
     *,
     partition_dims: Iterable[str] | None = None,
@@ -48,8 +47,8 @@ def create(
     """A new stream, by its single writer or owner.
 
     base: a path, a MemoryStore, a URL or an obstore store. region: the owner's part, {dim: (start, stop)}; what is not
-    named is whole. partition_dims: the dimensions that regions cut; those of `region` when not given. overwrite: replace
-    a stream, or what an unfinished creation left. durability: "fsync" survives a power loss. checks: whether a commit
+    named is whole. partition_dims: the dimensions that regions cut; those of `region` when not given. overwrite:
+    replace a stream, or what an unfinished creation left. durability: "fsync" survives a power loss. checks: a commit
     reads the objects of tokens and checks their checksums; None: where that is cheap. threads: encode so many shards
     at a time. SchemaError, RegionError, RegionNotShardAligned, RecordExists, RecordLocked.
     """
@@ -62,7 +61,9 @@ def create(
     own = regions.check_region(schema, partition, region, str(role))
     release = _take_new(place, overwrite)
     try:
-        single_v1 = isinstance(role, Single) and schema.profile == "wasm" and not schema.statics and not schema.mode.indexed
+        single_v1 = (
+            isinstance(role, Single) and schema.profile == "wasm" and not schema.statics and not schema.mode.indexed
+        )
         manifest = Manifest(
             schema,
             place.name,
@@ -99,7 +100,7 @@ def join(
 
 def resume(
     base: Any,
-    role: Role = Single(),
+    role: Role = SINGLE,
     region: Mapping[str, Any] | None = None,
     at: Any = None,
     *,
@@ -216,8 +217,8 @@ def _claim(place: Place, epoch: int, writer: int) -> bytes:
     content = secrets.token_hex(16).encode()
     if not place.claim(f"locks/{epoch}-{writer}", content):
         raise StaleWriter(
-            f"{place.name}: writer {writer} is there already in epoch {epoch}; one that died comes back by a resume of all, "
-            "the owner first"
+            f"{place.name}: writer {writer} is there already in epoch {epoch}; one that died comes back by a resume of "
+            "all, the owner first"
         )
     return content
 
@@ -334,8 +335,6 @@ def _to_version_2(place: Place, made: Manifest) -> None:
                     made.objects[key] = Sealed(*sealed)
     group = place.get("zarr.json")
     if group is not None:
-        from mrec.zarr.metadata import parse_node
-
         made.attrs = dict(parse_node(group, f"{place.name}/zarr.json").attributes)
 
 
@@ -371,6 +370,3 @@ def _cut(place: Place, m: Manifest, metas: dict[str, ArrayMeta]) -> None:
         for key in list(place.keys("blobs")):
             if key not in blobs:
                 place.delete(key)
-
-
-__all__ = ["NotARecord", "SchemaError", "create", "join", "resume"]

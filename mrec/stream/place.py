@@ -17,14 +17,14 @@ from mrec.errors import StaleWriter
 from mrec.stream.files import POSIX, Files, remove, sync_directory, write_new
 
 #: Called between the writing of an object and its publication; raises to stop it.
-Guard = Callable[[], None]
+Guard = Callable[[], object]
 
 
 def no_guard() -> None:
     """Nothing stands in the way."""
 
 
-class Place(ABC):
+class Place(ABC):  # what a place has not, it does by doing nothing
     """Keyed bytes. Keys have "/" between names; a value is published whole or not at all.
 
     verifies: whether a commit reads the objects of a token and checks their checksums, unless told otherwise.
@@ -85,16 +85,16 @@ class Place(ABC):
         found = self.view(key)
         return None if found is None else (len(found), _core.crc32c(found[:]))
 
-    def sync(self) -> None:
+    def sync(self) -> None:  # noqa: B027
         """What was published is there for good, where the session is durable."""
 
-    def sync_key(self, key: str) -> None:
+    def sync_key(self, key: str) -> None:  # noqa: B027
         """The same for a value at the top that another published."""
 
-    def sync_found(self) -> None:
+    def sync_found(self) -> None:  # noqa: B027
         """The same for all that is found, whoever published it."""
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027
         """Make room for a stream."""
 
     def empty(self, directory: str) -> None:
@@ -106,8 +106,11 @@ class Place(ABC):
         """Hold the place against other owners, where it has locks; what lets go of it. RecordLocked."""
         return lambda: None
 
-    def still_there(self) -> None:
+    def still_there(self) -> None:  # noqa: B027
         """OSError when the place was moved away from under its lock."""
+
+    def tidy(self) -> None:  # noqa: B027
+        """A single writer leaves: nothing of its own stays."""
 
 
 # ---- a directory -------------------------------------------------------------------------------------------------
@@ -278,6 +281,12 @@ class LocalPlace(Place):
                 self._known.discard(os.path.join(folder, name))
             if names or folders:
                 self._changed.add(folder)
+
+    def tidy(self) -> None:
+        """Without other writers, tmp/ and locks/ go."""
+        for name in ("tmp", "locks"):
+            with contextlib.suppress(OSError):
+                self.files.rmdir(self.path(name))
 
     def is_file(self, key: str) -> bool:
         """Whether there is a file, not a directory."""

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from mrec import _core
 from mrec.errors import CorruptData, InvalidValue, NotCommitted, RegionError, UnknownName
 from mrec.stream import region as regions
 from mrec.stream.buffer import read_part
-from mrec.stream.manifest import Manifest, blob_key, numpy_times
+from mrec.stream.manifest import KEY, Manifest, blob_key, numpy_times
 from mrec.stream.opening import read_times
 from mrec.stream.place import Place, place_of
 from mrec.stream.schema import Variable
@@ -45,11 +47,12 @@ def read_blob(base: Any, scope: int | str, writer: int, key: str) -> bytes:
 
 
 class Stream:
-    """A stream for reading. Each call reads the manifest before and after its data; nothing is kept. Pickles by its base."""
+    """A stream for reading. Each call reads the manifest before and after its data. Pickles by its base."""
 
     def __init__(self, base: Any) -> None:
         self.base = base
         self.place: Place = place_of(base).session(False)
+        self._parsed: tuple[bytes, Manifest] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Stream, (self.base,)
@@ -57,11 +60,14 @@ class Stream:
     @property
     def manifest(self) -> Manifest:
         """What is committed now."""
-        found = require_manifest(self.place)
-        if found.version == 1:
-            meta = self.meta(found.schema.time_dim)
-            object.__setattr__(found.schema, "time_dtype", meta.data_type)
-        return found
+        raw = self.place.get(KEY)
+        if self._parsed is None or raw != self._parsed[0]:
+            found = require_manifest(self.place, raw)
+            if found.version == 1:
+                dtype = self.meta(found.schema.time_dim).data_type
+                found.schema = replace(found.schema, time_dtype=dtype)
+            self._parsed = (raw or b"", found)
+        return self._parsed[1]
 
     def meta(self, name: str) -> ArrayMeta:
         """The document of an array. UnknownName."""
@@ -155,13 +161,13 @@ class Stream:
                 self._check(m, where)
             sealed = m.blobs.get((where, writer, key))  # type: ignore[arg-type]
             if sealed is None:
-                raise NotCommitted(f"{self.place.name}: no blob {key!r} of writer {writer}, scope {scope}, is committed")
+                raise NotCommitted(
+                    f"{self.place.name}: no blob {key!r} of writer {writer}, scope {scope}, is committed"
+                )
             name = blob_key(where, writer, key)  # type: ignore[arg-type]
             data = self.place.get(name)
             if data is None:
                 raise CorruptData(f"{self.place.name}: the object {name} of committed data is missing")
-            from mrec import _core
-
             if (len(data), _core.crc32c(data)) != (sealed.size, sealed.crc32c):
                 raise CorruptData(f"{self.place.name}: {name} has not the checksum that the manifest has")
             return data
@@ -206,7 +212,7 @@ class Stream:
             after = self.manifest
             if _same(m, after, indices):
                 if failed is None:
-                    return found  # type: ignore[no-any-return]
+                    return found
                 if after.commit_seq == m.commit_seq or tried > 1:
                     raise failed
             m = after
@@ -232,7 +238,9 @@ def _bounds(m: Manifest, variable: Variable, region: Mapping[str, Any] | None) -
             continue
         length = m.schema.dims[dim]
         given = found.pop(dim, (0, length))
-        start, stop = (given.start or 0, length if given.stop is None else given.stop) if isinstance(given, slice) else given
+        start, stop = (
+            (given.start or 0, length if given.stop is None else given.stop) if isinstance(given, slice) else given
+        )
         if not 0 <= start < stop <= length:
             raise RegionError(f"{dim} [{start}, {stop}) lies not in [0, {length})")
         bounds.append((int(start), int(stop)))
@@ -241,9 +249,7 @@ def _bounds(m: Manifest, variable: Variable, region: Mapping[str, Any] | None) -
     return bounds
 
 
-def _through_zarr(
-    place: Place, var: str, indices: list[int] | None, bounds: list[tuple[int, int]]
-) -> np.ndarray:
+def _through_zarr(place: Place, var: str, indices: list[int] | None, bounds: list[tuple[int, int]]) -> np.ndarray:
     """A store of another program, packed by a codec that mrec has not."""
     import zarr
 

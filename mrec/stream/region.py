@@ -34,7 +34,9 @@ def check_region(schema: StreamSchema, partition: Sequence[str], region: Mapping
             )
         if dim not in partition and (start, stop) != (0, length):
             cut = ", ".join(partition) or "no dimension"
-            raise RegionError(f"{who}: cuts {dim} [{start}, {stop}) of [0, {length}), but the stream is cut along {cut}")
+            raise RegionError(
+                f"{who}: cuts {dim} [{start}, {stop}) of [0, {length}), but the stream is cut along {cut}"
+            )
         found[dim] = (start, stop)
     return {dim: found.get(dim, (0, schema.dims[dim])) for dim in partition}
 

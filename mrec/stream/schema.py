@@ -370,7 +370,9 @@ def _length(value: Any, what: str) -> int:
 
 
 def _coordinate(name: str, given: Any) -> tuple[np.ndarray | None, dict[str, Any]]:
-    values, attrs = given if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping) else (given, {})
+    values, attrs = (
+        given if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping) else (given, {})
+    )
     if isinstance(values, Mapping):
         values, attrs = None, values
     if values is not None:

@@ -22,8 +22,8 @@ _RATIO, _ALLOWED = 1 << 17, 64 << 20
 
 
 def encode_shard(block: np.ndarray, chunk: Sequence[int], shard: Sequence[int], pipeline: Sequence[Codec]) -> bytes:
-    """The object of a shard whose elements inside the array are `block`; the rest of a chunk is padded with zeros, and a
-    chunk without any element is left missing."""
+    """The object of a shard whose elements inside the array are `block`; the rest of a chunk is padded with zeros, and
+    a chunk without any element is left missing."""
     parts: list[bytes] = []
     index = bytearray()
     offset = 0
@@ -58,7 +58,7 @@ def decode_shard(
     """The elements of a shard that `selection` (slices with start < stop inside it) picks.
 
     data: has a length, and its slices are bytes; chunks that the selection does not touch are not read. extent: where
-    elements have to be stored; a chunk that begins before it and is missing is CorruptData. Beyond it it reads as zeros.
+    elements have to be stored; a chunk that begins before it and is missing is CorruptData. Beyond it are zeros.
     """
     counts = [s // c for s, c in zip(shard, chunk, strict=True)]
     nbytes = math.prod(chunk) * dtype.itemsize

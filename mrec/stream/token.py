@@ -135,7 +135,9 @@ class Receipt:
                 commit_seq=_number(doc["commit_seq"]),
                 records=tuple(_unrolled(doc["records"])),
                 statics=tuple(map(_string, _tuple(doc["statics"]))),
-                blobs=tuple((parse_scope(b["scope"]), _number(b["writer"]), parse_blob_key(b["key"])) for b in doc["blobs"]),
+                blobs=tuple(
+                    (parse_scope(b["scope"]), _number(b["writer"]), parse_blob_key(b["key"])) for b in doc["blobs"]
+                ),
                 invalidated=tuple(v if isinstance(v, str) else _number(v) for v in _tuple(doc["invalidated"])),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as e:

@@ -17,7 +17,6 @@ from mrec.errors import (
     ClosedError,
     CommitError,
     CommitPending,
-    CorruptData,
     InvalidValue,
     NotARecord,
     RecordCommitted,
@@ -139,7 +138,7 @@ class StreamWriter:
         i, value, dtype = int(i), self.schema.time_value(t), self.schema.time_dtype
         times = self.schema.mode.times
         if times is not None and time_hex(value, dtype) != time_hex(times[i], dtype):
-            raise InvalidValue(f"record {i} has the time {times[i]!r}, not {value!r}")
+            raise InvalidValue(f"record {i} has the time {times[i]!r}, not {value.item()!r}")
         if self._token is not None and i in self._token.records:
             raise CommitPending(f"record {i} is named in a token that is not committed yet")
         if self._known.has(i) and not (self.schema.mode.rotate and i != self._known.highest()):
@@ -233,13 +232,20 @@ class StreamWriter:
 
     def _put_all(self, objects: Iterable[tuple[str, bytes]]) -> None:
         for key, data in objects:
-            self.place.put(key, data, self._alive)
+            self._put(key, data)
             self._objects[key] = Sealed(len(data), _core.crc32c(data))
+
+    def _put(self, key: str, data: bytes) -> None:
+        try:
+            self.place.put(key, data, self._alive)
+        except FileNotFoundError:
+            self._alive()  # the temporary file goes when another life begins
+            raise
 
     # ---- statics, blobs, attributes ------------------------------------------------------------------------------
 
     def write_static(self, name: str, array: Any) -> None:
-        """This writer's part of a variable without time. Every writer responsible for it names it in the same commit."""
+        """This writer's part of a variable without time. All that are responsible for it name it in one commit."""
         self._usable()
         if name not in self.schema.statics:
             raise SchemaError(f"the stream has no static {name!r}")
@@ -252,10 +258,12 @@ class StreamWriter:
         self._statics[name] = np.array(self._fits(name, self.my_statics[name], array), self.my_statics[name].numpy)
 
     def write_blob(self, scope: int | str, key: str, data: bytes) -> None:
-        """A small payload. scope: "static", or the index of a record that this writer has written and not committed."""
+        """A small payload. scope: "static", or the index of a record that is not committed; it waits for that one."""
         self._usable()
         if self.version == 1:
-            raise SchemaError("a version 1 manifest has no blobs; create the stream by Owner(1), or with another profile")
+            raise SchemaError(
+                "a version 1 manifest has no blobs; create the stream by Owner(1), or with another profile"
+            )
         try:
             parse_blob_key(key)
         except ValueError as e:
@@ -264,7 +272,9 @@ class StreamWriter:
         if self._token is not None and (where, key) in self._token.blobs:
             raise CommitPending(f"the blob {key!r} is named in a token that is not committed yet")
         if where is None and (None, self.role.id, key) in self._known.blobs:
-            raise RecordCommitted(f"the blob {key!r} is committed; invalidate {blob_key(None, self.role.id, key)!r} first")
+            raise RecordCommitted(
+                f"the blob {key!r} is committed; invalidate {blob_key(None, self.role.id, key)!r} first"
+            )
         self._blobs[where, key] = bytes(data)
 
     def _record_scope(self, scope: Any) -> int:
@@ -273,10 +283,11 @@ class StreamWriter:
         i = int(scope)
         if self._token is not None and i in self._token.records:
             raise CommitPending(f"record {i} is named in a token that is not committed yet")
-        if i not in self._pending:
-            if self._known.has(i):
-                raise RecordCommitted(f"record {i} is committed; its blobs are written with it")
-            raise InvalidValue(f"record {i} is not written yet; its blobs come after it")
+        rotates = self.schema.mode.rotate and i != self._known.highest()
+        if i not in self._pending and self._known.has(i) and not rotates:
+            raise RecordCommitted(f"record {i} is committed; its blobs are written with it")
+        if not 0 <= i < (self.schema.mode.n or i + 1):
+            raise InvalidValue(f"record {i} lies not in [0, {self.schema.mode.n})")
         return i
 
     def set_attrs(self, attrs: Mapping[str, Any]) -> None:
@@ -300,7 +311,7 @@ class StreamWriter:
                 raise InvalidValue("a record of an append stream cannot be invalidated: it would leave a hole")
             if self.schema.mode.rotate:
                 raise InvalidValue("restart slots are written again without invalidating them")
-            if not self._known.has(name):
+            if not self._known.has(int(name)):
                 raise InvalidValue(f"record {name} is not committed")
         self._invalid.update(name if isinstance(name, str) else int(name) for name in names)
 
@@ -329,7 +340,7 @@ class StreamWriter:
                 self._put_all(encode_part(self.schema, name, variable, self.region, values, (), self._pool))
                 self._statics[name] = None
         for (scope, key), data in self._blobs.items():
-            if data is not None:
+            if data is not None and (scope is None or scope in self._pending):
                 self._put_all([(blob_key(scope, self.role.id, key), data)])
                 self._blobs[scope, key] = None
         self.place.sync()
@@ -345,11 +356,19 @@ class StreamWriter:
         records = tuple(sorted(self._pending))
         times = tuple(self._pending[i] for i in records)
         token = Token(
-            **{"stream_id": self.stream_id, "epoch": self.epoch, "writer": self.role.id, "region": self.region},
-            **{"fingerprint": self.fingerprint, "base_commit_seq": self.base, "records": records, "t": times},
+            stream_id=self.stream_id,
+            epoch=self.epoch,
+            writer=self.role.id,
+            region=self.region,
+            fingerprint=self.fingerprint,
+            base_commit_seq=self.base,
+            records=records,
+            t=times,
             t_hex=tuple(time_hex(t, self.schema.time_dtype) for t in times),
             statics=tuple(sorted(self._statics)),
-            blobs=tuple(sorted(self._blobs, key=lambda b: (b[0] is not None, b))),
+            blobs=tuple(
+                sorted((b for b, data in self._blobs.items() if data is None), key=lambda b: (b[0] is not None, b))
+            ),
         )
         keys = commits.derived_keys(self.schema, self.partition, token)
         token.objects.update((key, self._objects[key]) for key in keys)
@@ -398,8 +417,8 @@ class StreamWriter:
         found = receipt if isinstance(receipt, Receipt) else Receipt.from_json(receipt)
         if (found.stream_id, found.epoch) != (self.stream_id, self.epoch):
             raise CommitError(
-                f"the receipt is of stream {found.stream_id} epoch {found.epoch}, this writer of {self.stream_id} epoch "
-                f"{self.epoch}",
+                f"the receipt is of stream {found.stream_id} epoch {found.epoch}, this writer of {self.stream_id} "
+                f"epoch {self.epoch}",
                 retry=False,
             )
         if found.commit_seq <= self.base:
@@ -479,7 +498,9 @@ class StreamWriter:
         head = parse_head(raw)
         if head is None or head[:2] != (self.stream_id, self.epoch):
             found = "another stream" if head is None or head[0] != self.stream_id else f"epoch {head[1]}"
-            raise StaleWriter(f"{self.place.name}: the stream is {found} now, this writer is of epoch {self.epoch}; resume")
+            raise StaleWriter(
+                f"{self.place.name}: the stream is {found} now, this writer is of epoch {self.epoch}; resume"
+            )
         return head[2]
 
     def _read(self) -> Manifest:
@@ -547,6 +568,8 @@ class StreamWriter:
             claim = f"locks/{self.epoch}-{self.role.id}"
             if os.getpid() == self._pid and self.place.get(claim) == self._claim:
                 self.place.delete(claim)
+                if isinstance(self.role, Single):
+                    self.place.tidy()
         finally:
             self._release()
 
@@ -567,12 +590,9 @@ class StreamWriter:
             self.close()
 
 
-def require_manifest(place: Place) -> Manifest:
-    """The manifest of a stream. NotARecord when there is none."""
-    raw = place.get(KEY)
+def require_manifest(place: Place, raw: bytes | None = None) -> Manifest:
+    """The manifest of a stream, from its bytes when they were read already. NotARecord when there is none."""
+    raw = place.get(KEY) if raw is None else raw
     if raw is None:
         raise NotARecord(f"{place.name}: there is no {KEY}: no stream, or one whose creation was not finished")
     return parse_manifest(raw, f"{place.name}/{KEY}")
-
-
-__all__ = ["CorruptData", "Life", "StreamWriter", "require_manifest"]
