@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from mrec._core import Encoder
 from mrec.errors import CorruptData
 from mrec.stream import region as regions
 from mrec.stream.place import Place
 from mrec.stream.region import Region
 from mrec.stream.schema import StreamSchema, Variable
-from mrec.stream.shard import decode_shard, encode_shard
+from mrec.stream.shard import decode_shard
 
 
 class OpenShard:
@@ -72,23 +72,20 @@ def encode_part(
     region: Region,
     block: np.ndarray,
     lead: tuple[int, ...],
-    pool: ThreadPoolExecutor | None,
+    encoder: Encoder,
 ) -> Iterator[tuple[str, bytes]]:
     """Key and bytes of every object of a variable's part. lead: the position of the time shard, () for a static."""
-    chunk, shard = [schema.chunk[d] for d in variable.dims], [schema.shard[d] for d in variable.dims]
-    pipeline = schema.pipeline(variable)
-    part, spatial = regions.part(schema, variable, region), shard[len(lead) :]
-
-    def encode(at: tuple[int, ...]) -> tuple[str, bytes]:
+    spatial = [schema.shard[d] for d in variable.dims[len(lead) :]]
+    part = regions.part(schema, variable, region)
+    for at in regions.shards(schema, variable, region):
         cut = [
             slice(k * s - start, min((k + 1) * s, stop) - start)
             for k, s, (start, stop) in zip(at, spatial, part, strict=True)
         ]
         here = block[(*[slice(None)] * len(lead), *cut)]
-        return regions.object_key(name, (*lead, *at)), encode_shard(here, chunk, shard, pipeline)
-
-    places = regions.shards(schema, variable, region)
-    yield from map(encode, places) if pool is None else pool.map(encode, places)
+        data = encoder.encode(here)
+        assert data is not None  # every shard has an element
+        yield regions.object_key(name, (*lead, *at)), data
 
 
 def read_part(

@@ -15,7 +15,7 @@ from mrec.errors import CommitError, RegionError
 from mrec.stream import region as regions
 from mrec.stream.manifest import KEY, Manifest, Scope, Sealed, blob_key, now, numpy_times, parse_head
 from mrec.stream.schema import StreamSchema, time_from_hex
-from mrec.stream.shard import encode_shard
+from mrec.stream.shard import encoder
 from mrec.stream.token import Receipt, Token
 from mrec.zarr.metadata import GroupMeta
 
@@ -348,8 +348,9 @@ def _put_time_object(writer: StreamWriter, m: Manifest, shard: int, times: list[
 
 def encode_time(schema: StreamSchema, times: np.ndarray) -> bytes:
     """The object of a shard of the time coordinate."""
-    dim = schema.time_dim
-    return encode_shard(times, (schema.chunk[dim],), (schema.shard[dim],), schema.pipeline(schema.node(dim)))
+    data = encoder(schema.array_meta(schema.time_dim, 0)).encode(times)
+    assert data is not None
+    return data
 
 
 def open_times(writer: StreamWriter, m: Manifest, receipt: Receipt) -> list[Any]:

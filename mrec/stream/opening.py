@@ -25,6 +25,7 @@ from mrec.stream.manifest import HEAD_BYTES, KEY, Manifest, Objects, Sealed, blo
 from mrec.stream.place import LocalPlace, Place, place_of
 from mrec.stream.roles import Contributor, Owner, Role, Single
 from mrec.stream.schema import StreamSchema
+from mrec.stream.shard import encoder
 from mrec.stream.writer import Life, StreamWriter, require_manifest
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_array, parse_node
 
@@ -202,7 +203,7 @@ def _put_arrays(place: Place, schema: StreamSchema, objects: Objects) -> dict[st
         place.put(f"{name}/zarr.json", meta.document().encode())
     for name, (values, _) in schema.coords.items():
         if values is not None:
-            for key, data in encode_part(schema, name, schema.node(name), {}, values, (), None):
+            for key, data in encode_part(schema, name, schema.node(name), {}, values, (), encoder(metas[name])):
                 place.put(key, data)
     if schema.mode.times is not None:
         times, size = numpy_times(schema, schema.mode.times), schema.shard_time

@@ -26,6 +26,8 @@ TYPES = {
     **{f"{kind[0]}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
 RESERVED = frozenset({"blobs", "tmp", "locks", "c", "zarr.json", "output_manifest.json"})
+#: MREC_MAX_AXES of the core.
+MOST_AXES = 8
 PROFILES = ("diagnostic", "checkpoint", "none", "wasm")
 _LEVELS = {"diagnostic": 3, "checkpoint": 1, "wasm": 5}
 _BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -181,6 +183,8 @@ class StreamSchema:
                 raise SchemaError(f"the static {name!r} has the time dimension {self.time_dim!r}")
             if name in self.variables and variable.dims[:1] != (self.time_dim,):
                 raise SchemaError(f"{name!r}: the time dimension {self.time_dim!r} comes first")
+            if len(variable.dims) > MOST_AXES:
+                raise SchemaError(f"{name!r} has {len(variable.dims)} dimensions; {MOST_AXES} is the most")
             strict_attrs(variable.attrs, repr(name))
             shape = [self.shard[d] for d in variable.dims]
             if math.prod(shape) * variable.numpy.itemsize >= 2**62:

@@ -14,35 +14,19 @@ import numpy as np
 from mrec import _core
 from mrec.errors import CorruptData
 from mrec.zarr.codecs import Codec
+from mrec.zarr.metadata import ArrayMeta, source_spec
 
 _ABSENT = 2**64 - 1
-_MISSING = struct.pack("<QQ", _ABSENT, _ABSENT)
 #: Decoded bytes that one stored byte may stand for, beyond a first 64 MiB.
 _RATIO, _ALLOWED = 1 << 17, 64 << 20
 
 
-def encode_shard(block: np.ndarray, chunk: Sequence[int], shard: Sequence[int], pipeline: Sequence[Codec]) -> bytes:
-    """The object of a shard whose elements inside the array are `block`; the rest of a chunk is padded with zeros, and
-    a chunk without any element is left missing."""
-    parts: list[bytes] = []
-    index = bytearray()
-    offset = 0
-    whole = np.zeros(tuple(chunk), block.dtype)
-    for at in itertools.product(*(range(s // c) for s, c in zip(shard, chunk, strict=True))):
-        starts = [i * c for i, c in zip(at, chunk, strict=True)]
-        if any(start >= n for start, n in zip(starts, block.shape, strict=True)):
-            index += _MISSING
-            continue
-        part = block[tuple(slice(start, start + c) for start, c in zip(starts, chunk, strict=True))]
-        if part.shape != whole.shape:
-            whole[...] = 0
-            whole[tuple(map(slice, part.shape))] = part
-            part = whole
-        raw = _core.encode(pipeline, np.ascontiguousarray(part))
-        parts.append(raw)
-        index += struct.pack("<QQ", offset, len(raw))
-        offset += len(raw)
-    return b"".join((*parts, index, struct.pack("<I", _core.crc32c(index))))
+def encoder(meta: ArrayMeta, threads: int = 1) -> _core.Encoder:
+    """What makes the objects of an array: from the elements of a shard that lie inside the array, in one call. The rest
+    of a chunk is padded with zeros, a chunk without any element is left missing, and none that is zero is."""
+    spec = source_spec(meta)
+    assert spec is not None
+    return _core.Encoder(spec, meta.dtype, threads=threads)
 
 
 def decode_shard(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -42,6 +41,7 @@ from mrec.stream.place import Place
 from mrec.stream.region import Region
 from mrec.stream.roles import Role, Single
 from mrec.stream.schema import Variable, strict_attrs, time_hex
+from mrec.stream.shard import encoder
 from mrec.stream.token import Receipt, Token
 from mrec.zarr.metadata import ArrayMeta
 
@@ -80,7 +80,8 @@ class StreamWriter:
         self.mine = self._responsible(self.schema.variables)
         self.my_statics = self._responsible(self.schema.statics)
         self._release, self._claim = life.release, life.claim
-        self._pool = ThreadPoolExecutor(life.threads) if life.threads > 1 else None
+        names = [*self.mine, *self.my_statics]
+        self._encoders = {n: encoder(self.schema.array_meta(n, 0), life.threads) for n in names}
         self._known = manifest.copy()  # what of the stream this writer knows to be committed
         self._known.objects.clear()
         self._v1 = manifest.v1_records
@@ -227,7 +228,9 @@ class StreamWriter:
         """Every object of a shard, whole."""
         for name, variable in self.mine.items():
             block = shard.arrays[name][: shard.rows]
-            self._put_all(encode_part(self.schema, name, variable, self.region, block, (shard.index,), self._pool))
+            self._put_all(
+                encode_part(self.schema, name, variable, self.region, block, (shard.index,), self._encoders[name])
+            )
         shard.dirty = False
 
     def _put_all(self, objects: Iterable[tuple[str, bytes]]) -> None:
@@ -337,7 +340,7 @@ class StreamWriter:
         for name, values in self._statics.items():
             if values is not None:
                 variable = self.my_statics[name]
-                self._put_all(encode_part(self.schema, name, variable, self.region, values, (), self._pool))
+                self._put_all(encode_part(self.schema, name, variable, self.region, values, (), self._encoders[name]))
                 self._statics[name] = None
         for (scope, key), data in self._blobs.items():
             if data is not None and (scope is None or scope in self._pending):
@@ -561,8 +564,6 @@ class StreamWriter:
 
     def _let_go(self) -> None:
         self._closed = True
-        if self._pool is not None:
-            self._pool.shutdown()
         self._shards.clear()
         try:
             claim = f"locks/{self.epoch}-{self.role.id}"
