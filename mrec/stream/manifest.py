@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -254,6 +255,12 @@ def parse_head(raw: bytes) -> tuple[str, int, int] | None:
     return None if found is None else (found[1].decode(), int(found[2]), int(found[3]))
 
 
+def json_schema(version: int) -> dict[str, Any]:
+    """The JSON Schema of a manifest of version 1 (as it is written here) or 2."""
+    found: dict[str, Any] = json.loads(files("mrec.stream").joinpath(f"schemas/manifest-v{version}.json").read_text())
+    return found
+
+
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
@@ -262,6 +269,8 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
     doc = parse_object(raw, where)
     if doc.get("schema") not in (V1, V2):
         raise UnsupportedVersion(f"{where}: schema is {doc.get('schema')!r}; mrec reads {V1} and {V2}")
+    if doc.get("format") != "zarr" or doc.get("zarr_format") != 3:
+        raise CorruptData(f"{where}: the format is {doc.get('format')!r} {doc.get('zarr_format')!r}, not 'zarr' 3")
     try:
         return _parse_v1(doc) if doc["schema"] == V1 else _parse_v2(doc)
     except KeyError as e:

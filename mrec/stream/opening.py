@@ -167,6 +167,7 @@ def _take_new(place: Place, overwrite: bool) -> Callable[[], None]:
     place.prepare()
     release = place.lock()
     try:
+        place.sync()  # by these names what follows is known for an unfinished stream
         if overwrite:
             place.delete(KEY)
             place.sync()

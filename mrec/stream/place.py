@@ -277,8 +277,7 @@ class LocalPlace(Place):
             for name in names:
                 self.files.unlink(os.path.join(folder, name))
             for name in folders:
-                self.files.rmdir(os.path.join(folder, name))
-                self._known.discard(os.path.join(folder, name))
+                self._rmdir(os.path.join(folder, name))
             if names or folders:
                 self._changed.add(folder)
 
@@ -295,9 +294,13 @@ class LocalPlace(Place):
     def remove(self, directory: str) -> None:
         """Remove a directory with all below it."""
         self.empty(directory)
-        self.files.rmdir(self.path(directory))
+        self._rmdir(self.path(directory))
         self._changed.add(os.path.dirname(self.path(directory)))
-        self._known.discard(self.path(directory))
+
+    def _rmdir(self, folder: str) -> None:
+        self.files.rmdir(folder)
+        self._known.discard(folder)
+        self._changed.discard(folder)
 
     def lock(self) -> Callable[[], None]:
         """Hold the directory. RecordLocked when another does."""
