@@ -78,8 +78,9 @@ class Crew:
 
     def _contributors(self, owner: Any, regions: list[Any], come: Any) -> None:
         durability = {k: v for k, v in self.options.items() if k == "durability"}
-        others = [come(self.base, Contributor(r), regions[r], **durability) for r in range(1, len(regions))]
-        self.writers = [owner, *others]
+        self.writers = [owner]
+        for r in range(1, len(regions)):
+            self.writers.append(come(self.base, Contributor(r), regions[r], **durability))
 
     def resume(self, regions: list[Any] | None = None, **more: Any) -> None:
         """All drop what they have, and come back."""

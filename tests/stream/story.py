@@ -169,7 +169,9 @@ class Story:
     def _C(self, overwrite: bool = False) -> None:
         self.making = True
         self._leave()
-        self.crew = Crew(self.base, self.schema, REGIONS, durability=self.durability, overwrite=overwrite)
+        self.pending, self.statics, self.wrote, self.attrs = {}, set(), {}, 0
+        self.crew = Crew.__new__(Crew)  # so that it is known also when it is not finished
+        self.crew.__init__(self.base, self.schema, REGIONS, durability=self.durability, overwrite=overwrite)  # type: ignore[misc]
 
     def _W(self) -> None:
         self._C(overwrite=True)
@@ -201,8 +203,8 @@ class Story:
         if "s" not in self.committed[1]:
             self.statics = {"s"}
             self.crew.write_static("s")
-        record, salt = next(iter(self.pending.items()))
-        self.crew.owner.write_blob(record, "b", b"%d" % salt)
+        for record, salt in list(self.pending.items())[:1]:
+            self.crew.owner.write_blob(record, "b", b"%d" % salt)
         self.attrs += 1
         self.crew.owner.set_attrs({"n": self.attrs})
 

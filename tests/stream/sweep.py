@@ -37,7 +37,8 @@ def strike(name: str, fault: str, at: int, path: Path, same: bool, durability: s
     files.arm(0, None)
     story._leave()
     assert check(path, story.schema, (story.committed,), False) == story.committed
-    assert not list((path / "tmp").rglob("*"))
+    if "good" not in fault:  # where removing fails too, they stay until a resume
+        assert not list((path / "tmp").rglob("*"))
     shutil.rmtree(path)
     return struck
 
