@@ -54,7 +54,7 @@ class ObjectStore(Place):
             found = self._obstore.get(self.store, self._path(key))
         except FileNotFoundError:
             return None
-        self._tags[key] = {name: found.meta.get(name) for name in ("e_tag", "version")}
+        self._tags[key] = _tag(found.meta)
         return bytes(found.bytes())
 
     def head(self, key: str, n: int) -> bytes | None:
@@ -96,15 +96,15 @@ class ObjectStore(Place):
             made = self._obstore.put(self.store, self._path(key), data, mode=mode)
         except self._obstore.exceptions.NotSupportedError:
             made = self._obstore.put(self.store, self._path(key), data)
-        except (self._obstore.exceptions.PreconditionError, FileExistsError):
+        except (self._obstore.exceptions.PreconditionError, self._obstore.exceptions.AlreadyExistsError):
             raise CommitError(f"{self.name}: another writer replaced {key}; resume", retry=False) from None
-        self._tags[key] = {name: made.get(name) for name in ("e_tag", "version")}
+        self._tags[key] = _tag(made)
 
     def claim(self, key: str, data: bytes) -> bool:
         """A PUT on condition that there is no value."""
         try:
             self._obstore.put(self.store, self._path(key), data, mode="create")
-        except FileExistsError:
+        except self._obstore.exceptions.AlreadyExistsError:
             return False
         return True
 
@@ -127,6 +127,11 @@ class ObjectStore(Place):
         found = self._obstore.list_with_delimiter(self.store, prefix=self.prefix or None)
         paths = [*found["common_prefixes"], *(entry["path"] for entry in found["objects"])]
         return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+
+
+def _tag(meta: Any) -> dict[str, str]:
+    """What a conditional PUT compares."""
+    return {name: meta[name] for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
 class Parts:
