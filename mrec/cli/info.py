@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,10 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the summary."""
+    if os.path.isfile(os.path.join(arguments.path, "output_manifest.json")):
+        found = stream_summary(arguments.path)
+        print(json.dumps(found, indent=1) if arguments.json else "\n".join(_stream_lines(arguments.path, found)))
+        return
     found = summary(arguments.path)
     if arguments.json:
         print(json.dumps(_as_json(found), indent=1, allow_nan=False))
@@ -45,6 +50,44 @@ def summary(path: str) -> dict[str, Any]:
         if "trajectory" in record:
             found["trajectory"] = _trajectory(record.trajectory)
     return found
+
+
+def stream_summary(path: str) -> dict[str, Any]:
+    """What a stream holds, as a JSON object."""
+    from mrec.stream import Stream
+
+    size, files = disk_usage(path)
+    m = Stream(path).manifest
+    s = m.schema
+    return {
+        "bytes": size,
+        "files": files,
+        "manifest": m.version,
+        "records": len(m.readable()),
+        "last_t": m.last_t,
+        "mode": s.mode_json()["kind"] + (" rotate" if s.mode.rotate else ""),
+        "profile": s.profile,
+        "dims": {d: m.n_records if d == s.time_dim else n for d, n in s.dims.items()},
+        "variables": {n: {"dims": list(v.dims), "type": v.dtype} for n, v in s.variables.items()},
+        "statics": {n: {"dims": list(v.dims), "type": v.dtype} for n, v in s.statics.items() if n in m.statics},
+        "writers": len(m.writers),
+        "epoch": m.epoch,
+        "commit_seq": m.commit_seq,
+        "attrs": m.attrs,
+    }
+
+
+def _stream_lines(path: str, found: dict[str, Any]) -> Iterator[str]:
+    yield f"{path}: {human(found['bytes'])} in {found['files']} files"
+    last = "" if found["last_t"] is None else f", the last at {found['last_t']:.10g}"
+    yield f"  stream ({found['mode']}, {found['profile']}): {found['records']} records committed{last}"
+    yield f"    {found['writers']} writers, epoch {found['epoch']}, commit {found['commit_seq']}"
+    yield "    " + ", ".join(f"{dim} {n}" for dim, n in found["dims"].items())
+    for kind in ("variables", "statics"):
+        for name, entry in found[kind].items():
+            yield f"    {name} {entry['type']} ({', '.join(entry['dims'])})"
+    for key, value in found["attrs"].items():
+        yield f"  {key}: {json.dumps(value, ensure_ascii=False)}"
 
 
 def _as_json(found: Any) -> Any:

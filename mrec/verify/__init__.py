@@ -21,7 +21,7 @@ __all__ = ["Finding", "Report", "verify"]
 def verify(path: str | os.PathLike[str] | Store, progress: Progress | None = None) -> Report:
     """Check every checksum and every rule of the record at `path`; what is wrong is in the report's findings.
 
-    path: the directory of a record (closed, crashed, or being written; by any program), a packed one, or a store.
+    path: a stream, the directory of a record (closed, crashed, or being written; of any program), a packed one, a store.
     progress: called after each chunk with the chunks checked and their number. Nothing is locked or written. Raises
     RecordNotFound, NotARecord.
 
@@ -29,6 +29,10 @@ def verify(path: str | os.PathLike[str] | Store, progress: Progress | None = Non
     >>> report.ok, report.frames, report.findings
     (True, 10, [])
     """
+    if isinstance(path, (str, os.PathLike)) and os.path.isfile(os.path.join(path, "output_manifest.json")):
+        from mrec.verify.stream import check_stream
+
+        return check_stream(path, progress)
     from mrec.verify.record import check_record  # slow to import, and most programs verify nothing
 
     return check_record(path, progress)

@@ -53,6 +53,13 @@ RULES: dict[str, str] = {
     "aligned": "an aligned block has the rows of its partner at every frame, and no column in common with it",
     "system": "a block in system/ and trajectory/ has the same rows in both, no column in common but an equal id",
     "box": "a cell has its arrays or attributes in their form; an undefined one has no periodic axis",
+    # streams
+    "manifest": "the manifest is strict JSON of version 1 or 2, and does not contradict itself",
+    "stream-document": "the documents of the arrays agree with the manifest",
+    "stream-shape": "an array is as long as what is committed",
+    "stream-coverage": "the regions of the writers are disjoint and cover the stream",
+    "stream-object": "an object that is committed in every record has its size and CRC-32C",
+    "stream-read": "every committed record, static and time can be read",
     # other sections
     "count": "a block says how many rows it has",
     "meta-types": "each value of a frame's document fits its tag",
