@@ -21,7 +21,7 @@ __all__ = ["Finding", "Report", "verify"]
 def verify(path: str | os.PathLike[str] | Store, progress: Progress | None = None) -> Report:
     """Check every checksum and every rule of the record at `path`; what is wrong is in the report's findings.
 
-    path: a stream, the directory of a record (closed, crashed, or being written; of any program), a packed one, a store.
+    path: a stream, the directory of a record (closed, crashed, or being written; of any program), packed, or a store.
     progress: called after each chunk with the chunks checked and their number. Nothing is locked or written. Raises
     RecordNotFound, NotARecord.
 

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams against their peers: python -m benchmarks.streams. Records of 193 x 384 grids, four variables.
+
+One time shard is `SHARD` records; every program writes the same shards. Each round runs all in turn; printed is
+the median of the rounds' times, as MB/s of raw values and as a ratio to ours.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from mrec import stream
+from mrec.stream import mpi
+
+LAT, LON, SHARD = 193, 384, 10
+NAMES = ("t", "u", "v", "ps")
+ROWS = 16
+
+
+def fields(records: int) -> list[dict[str, np.ndarray]]:
+    """Smooth fields with noise in their low bits, as models write them."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[0 : np.pi : LAT * 1j, 0 : 2 * np.pi : LON * 1j]
+    return [
+        {
+            name: (280 + 20 * np.sin(y + k) * np.cos(x + 0.1 * r) + rng.normal(0, 0.01, y.shape)).astype("f4")
+            for k, name in enumerate(NAMES)
+        }
+        for r in range(records)
+    ]
+
+
+def schema(profile: str, shard: int = SHARD, rows: int = ROWS) -> stream.StreamSchema:
+    return stream.StreamSchema(
+        dims={"lat": LAT, "lon": LON},
+        variables={name: stream.Variable(("time", "lat", "lon"), "f32") for name in NAMES},
+        chunk={"time": 1, "lat": rows, "lon": LON},
+        shard={"time": shard, "lat": LAT if rows == LAT else rows * 4, "lon": LON},
+        profile=profile,
+    )
+
+
+def ours(path: Path, data: list, profile: str = "diagnostic", ranks: int = 1, every: int = 0) -> None:
+    """Written by one process, or by a process a rank."""
+    s = schema(profile)
+    if ranks == 1:
+        with stream.create(path, s) as writer:
+            for t, arrays in enumerate(data):
+                writer.write_record(t, arrays)
+                if every and t % every == every - 1:
+                    writer.flush()
+        return
+    regions = mpi.plan(s, ranks, ["lat"])
+    context = multiprocessing.get_context("fork")
+    owner = stream.create(path, s, stream.Owner(len(regions)), regions[0])
+    queue = context.Queue()
+    workers = [context.Process(target=_rank, args=(path, r, regions[r], data, queue)) for r in range(1, len(regions))]
+    for worker in workers:
+        worker.start()
+    for t, arrays in enumerate(data):
+        owner.write_record(t, {n: a[slice(*regions[0]["lat"])] for n, a in arrays.items()})
+    tokens = [owner.flush(), *(queue.get() for _ in workers)]
+    owner.commit(tokens)
+    for worker in workers:
+        worker.join()
+    owner.close()
+
+
+def _rank(path: Path, r: int, region: dict, data: list, queue: multiprocessing.Queue) -> None:
+    writer = stream.join(path, stream.Contributor(r), region)
+    for t, arrays in enumerate(data):
+        writer.write_record(t, {n: a[slice(*region["lat"])] for n, a in arrays.items()})
+    queue.put(writer.flush().to_json())
+    writer.close()
+
+
+def earthsciio(path: Path, data: list) -> None:
+    from earthsciio.backends.zarr_write import OutputSchema, OutputVar, ZarrWriter
+
+    s = schema("wasm")
+    made = OutputSchema(
+        dims=[("time", 0), ("lat", LAT), ("lon", LON)],
+        time_dim="time",
+        vars=[(n, OutputVar(["time", "lat", "lon"], "f4")) for n in NAMES],
+        chunk_shape=dict(s.chunk),
+        shard_shape=dict(s.shard),
+        profile="wasm",
+    )
+    writer = ZarrWriter()
+    handle = writer.write_open(str(path), made)
+    for t, arrays in enumerate(data):
+        writer.write_record(handle, float(t), arrays)
+    writer.write_close(handle)
+
+
+def bare_zarr(path: Path, data: list, pipeline: str = "zarr.core.codec_pipeline.BatchedCodecPipeline") -> None:
+    import zarr
+    from zarr.codecs import ZstdCodec
+
+    s = schema("wasm")
+    with zarr.config.set({"codec_pipeline.path": pipeline}):
+        group = zarr.open_group(path, mode="w")
+        arrays = {
+            n: group.create_array(
+                n,
+                shape=(len(data), LAT, LON),
+                chunks=tuple(s.chunk.values()),
+                shards=tuple(s.shard.values()),
+                dtype="f4",
+                compressors=[ZstdCodec(level=3)],
+            )
+            for n in NAMES
+        }
+        for start in range(0, len(data), SHARD):
+            for n in NAMES:
+                arrays[n][start : start + SHARD] = np.stack([r[n] for r in data[start : start + SHARD]])
+
+
+def zarrs(path: Path, data: list) -> None:
+    bare_zarr(path, data, "zarrs.ZarrsCodecPipeline")
+
+
+def plain(path: Path, data: list) -> None:
+    """A file a shard and variable, of the raw bytes."""
+    path.mkdir()
+    rows = schema("none").shard["lat"]
+    for start in range(0, len(data), SHARD):
+        for n in NAMES:
+            for top in range(0, LAT, rows):
+                with open(path / f"{n}.{start}.{top}", "wb", buffering=0) as file:
+                    for record in data[start : start + SHARD]:
+                        file.write(record[n][top : top + rows])
+
+
+PROGRAMS: dict[str, Callable[[Path, list], None]] = {
+    "mrec diagnostic": ours,
+    "mrec checkpoint": lambda p, d: ours(p, d, "checkpoint"),
+    "mrec wasm": lambda p, d: ours(p, d, "wasm"),
+    "mrec none": lambda p, d: ours(p, d, "none"),
+    "mrec diagnostic, 2 ranks": lambda p, d: ours(p, d, ranks=2),
+    "mrec diagnostic, 4 ranks": lambda p, d: ours(p, d, ranks=4),
+    "mrec none, 2 ranks": lambda p, d: ours(p, d, "none", 2),
+    "mrec none, 4 ranks": lambda p, d: ours(p, d, "none", 4),
+    "mrec none, flush every record": lambda p, d: ours(p, d, "none", every=1),
+    "mrec diagnostic, flush every record": lambda p, d: ours(p, d, every=1),
+    "earthsciio wasm": earthsciio,
+    "zarr-python zstd 3": bare_zarr,
+    "zarrs zstd 3": zarrs,
+    "plain files": plain,
+}
+
+
+def memory(records: int = 10_000) -> None:
+    """Resident memory while a stream grows."""
+    s = schema("none", shard=100, rows=LAT)
+    given = {n: np.ones((LAT, LON), "f4") for n in NAMES}
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        writer = stream.create(f"{folder}/s", s)
+        for t in range(records):
+            writer.write_record(t, given)
+            if t % 100 == 99:
+                for old in Path(folder).glob(f"s/*/c/{t // 100 - 2}"):
+                    shutil.rmtree(old)  # of the disk, not of the manifest
+            if t in (999, records // 2, records - 1):
+                with open("/proc/self/statm") as file:
+                    print(f"{t + 1:6} records: {int(file.read().split()[1]) * 4096 / 2**20:.0f} MiB resident")
+
+
+def main(records: int = 200, rounds: int = 3) -> None:
+    """The table."""
+    warnings.simplefilter("ignore")
+    data = fields(records)
+    raw = sum(a.nbytes for a in data[0].values()) * records / 1e6
+    times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        for _ in range(rounds):
+            for name, program in PROGRAMS.items():
+                path = Path(folder) / "s"
+                begun = time.perf_counter()
+                program(path, data)
+                times[name].append(time.perf_counter() - begun)
+                shutil.rmtree(path)
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    for name, seconds in medians.items():
+        print(f"{name:36} {raw / seconds:8.0f} MB/s")
+    for name, peer in (
+        ("mrec wasm", "earthsciio wasm"),
+        ("mrec diagnostic", "zarr-python zstd 3"),
+        ("mrec diagnostic", "zarrs zstd 3"),
+        ("mrec none", "plain files"),
+    ):
+        print(f"{name} / {peer}: {medians[peer] / medians[name]:.2f}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))
+    if len(sys.argv) < 2:
+        memory()
