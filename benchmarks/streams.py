@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Streams against their peers: python -m benchmarks.streams. Records of 193 x 384 grids, four variables.
 
-One time shard is `SHARD` records; every program writes the same shards. Each round runs all programs in turn; what is printed is
+One time shard is `SHARD` records; every program writes the same shards. Each round runs all in turn; printed is
 the median of the rounds' times, as MB/s of raw values and as a ratio to ours.
 """
 
