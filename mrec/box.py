@@ -187,6 +187,11 @@ class Box:
             return f"Box.from_lengths({', '.join(map(repr, diagonal.tolist()))}{extra})"
         return f"Box.from_rows({self.rows.tolist()}{extra})"
 
+    def _repr_html_(self) -> str:
+        from mrec.display import box_html
+
+        return box_html(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._vectors, self._origin, self._periodic, self._defined)
 

@@ -130,6 +130,11 @@ class Block(MutableMapping[str, Array]):
         rows = f"{self.nrows} row{'s' if self.nrows != 1 else ''}"
         return f"<Block {rows}: {', '.join(f'{name} {_described(self[name])}' for name in self) or 'no columns'}>"
 
+    def _repr_html_(self) -> str:
+        from mrec.display import block_html
+
+        return block_html(self)
+
 
 class Frame:
     """A frame of a trajectory, or a single snapshot.
@@ -250,6 +255,11 @@ class Frame:
         parts += [repr(self.box)] if self.box is not None else []
         lines = [f"  {name!r}: {block!r}" for name, block in self.blocks.items()]
         return "\n".join([f"<Frame {', '.join(parts)}".rstrip() + (":" if lines else ""), *lines]) + ">"
+
+    def _repr_html_(self) -> str:
+        from mrec.display import frame_html
+
+        return frame_html(self)
 
 
 def _as_block(name: str, block: Any) -> Block:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mrec.box import Box
 from mrec.cli.choice import positive
+from mrec.display import describe, text
 from mrec.dtypes import to_json
 from mrec.frame import Block, Frame
 from mrec.trajectory.schema import Schema
@@ -109,18 +110,6 @@ def _lines(frame: Frame, rows: int) -> Iterator[str]:
         yield from _table(block, rows)
 
 
-def describe(box: Box) -> str:
-    """A cell in a line: lengths, and what is not a matter of course."""
-    if not box.defined:
-        return "undefined"
-    line = text(box.lengths)
-    if not np.allclose(box.angles, 90.0, rtol=0, atol=1e-9):
-        line += f", angles {text(box.angles)}"
-    if box.origin.any():
-        line += f", origin {text(box.origin)}"
-    return line + ("" if box.periodic.all() else f", periodic {text(box.periodic)}")
-
-
 def _table(block: Block, rows: int) -> Iterator[str]:
     """The first rows, in columns."""
     table = [[name, *(text(value) for value in values[:rows])] for name, values in block.items()]
@@ -133,18 +122,3 @@ def _table(block: Block, rows: int) -> Iterator[str]:
         yield ("    " + "  ".join(cells)).rstrip()
     if block.nrows > rows:
         yield "    ..."
-
-
-def text(value: Any) -> str:
-    """A value for people: up to 8 digits, "-" for null, and nothing that a terminal would act upon."""
-    if value is np.ma.masked or (np.ma.isMA(value) and np.ma.getmaskarray(value).all()):
-        return "-"
-    if isinstance(value, np.ndarray):
-        return " ".join(text(item) for item in value.ravel().tolist())
-    if isinstance(value, (float, np.floating)):
-        return f"{value:.8g}"
-    if isinstance(value, str):
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
-    if isinstance(value, (int, np.integer, bool, np.bool_)):
-        return str(value)
-    return f"{value:.8g}" if isinstance(value, (complex, np.complexfloating)) else json.dumps(value, ensure_ascii=False)

@@ -318,6 +318,11 @@ class Record:
             return f"<Record {self.path}: closed>"
         return f"<Record {self.path}: {', '.join(self.sections)}>"
 
+    def _repr_html_(self) -> str | None:
+        from mrec.display import record_html
+
+        return None if self._closed else record_html(self)
+
 
 def _reopen(path: str, cache: int, verify: bool) -> Record:
     return Record(path, cache=cache, verify=verify)

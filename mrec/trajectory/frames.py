@@ -135,6 +135,17 @@ class State:
     def _has_targets(self) -> bool:
         return any(form.schema.targets for form in self.blocks.values())
 
+    def moment(self, i: int) -> tuple[int, float | None]:
+        """The step and time of one frame, without those of the others."""
+        if self._step_progression is None and "steps" not in self.__dict__:
+            step = int(self.arrays.source("step").read(i, i + 1)[0])
+        else:
+            step = self._step(i)
+        if self._time_progression is not None or "times" in self.__dict__:
+            return step, self._time(i)
+        stored = self.arrays.standing.array("time") is not None
+        return step, float(self.arrays.source("time").read(i, i + 1)[0]) if stored else None
+
     def _step(self, i: int) -> int:
         found = self._step_progression
         return int(self.steps[i]) if found is None else int(found[0] + i * found[1])

@@ -94,6 +94,14 @@ class Frames(Sequence[Frame]):
         times = self._trajectory._read(lambda state: state.times)
         return None if times is None else times[_as_slice(self._range())]
 
+    @property
+    def ends(self) -> tuple[tuple[int, float | None], tuple[int, float | None]]:
+        """Step and time of the first frame and of the last, without those between; FrameIndexError without frames."""
+        frames = self._range()
+        if not frames:
+            raise FrameIndexError("the trajectory has no frames")
+        return self._trajectory._read(lambda state: (state.moment(frames[0]), state.moment(frames[-1])))
+
     def index(  # type: ignore[override]
         self, *, step: int | None = None, time: float | None = None, nearest: bool = False
     ) -> int:
@@ -194,16 +202,29 @@ class Frames(Sequence[Frame]):
         frames = self._range()
         parts = [f"{len(frames)} frame{'s' if len(frames) != 1 else ''}"]
         if frames:
-            steps = self.steps
-            parts.append(f"steps {steps[0]} to {steps[-1]}")
-            times = self.times
-            if times is not None:
-                parts.append(f"times {times[0]:g} to {times[-1]:g}")
+            (step, time), (last_step, last_time) = self.ends
+            parts.append(f"steps {step} to {last_step}")
+            if time is not None:
+                parts.append(f"times {time:g} to {last_time:g}")
         lines = [f"  {block!r}" for block in self.schema.blocks.values()]
         if self.schema.values:
             lines.append(f"  per step: {', '.join(map(repr, self.schema.values.values()))}")
         head = f"<{type(self).__name__} {', '.join(parts)}" + (":" if lines else "")
         return "\n".join([head, *lines]) + ">"
+
+    def _repr_html_(self) -> str:
+        from mrec.display import trajectory_html
+
+        return trajectory_html(self)
+
+    def view(self, **options: Any) -> Any:
+        """The frames as an nglview widget, for a notebook; each is read when it is shown.
+
+        options go to `nglview.NGLWidget`. Needs nglview: pip install 'mrec[view]'.
+        """
+        from mrec.interop.nglview import view
+
+        return view(self, **options)
 
 
 class Trajectory(Frames):
