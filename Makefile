@@ -8,7 +8,7 @@ CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc $(MREC_CFLA
 LDLIBS = $(or $(MREC_LDFLAGS),$(shell pkg-config --libs libdeflate libzstd)) -pthread -lm
 ARGS =
 
-.PHONY: demo test test-c bench bench-docs bench-chunks lint docs amalgamation install clean distclean
+.PHONY: demo test test-c bench bench-docs bench-chunks lint docs site amalgamation install clean distclean
 
 demo:
 	@tools/setup.sh convert plot
@@ -66,6 +66,12 @@ lint:
 docs:
 	@tools/setup.sh test
 	@$(PYTHON) -m pytest tests/test_docs.py mrec $(ARGS)
+
+# The documentation with its tutorial run, in build/site; a warning is an error.
+site:
+	@tools/setup.sh site
+	@$(PYTHON) -m sphinx -q -W --keep-going -d build/doctrees docs build/site $(ARGS)
+	@echo build/site/index.html
 
 # For programs without Python: the writer as one C file, and as a library with its header and mrec.pc. Any Python 3.9 or
 # newer makes the one file.

@@ -156,7 +156,7 @@ class TrajectoryWriter:
         step: above the last one; None counts on, from 0. frame: a `Frame`, whose step, time, box, blocks and values
         count unless they are given beside it. time: all frames have one, or none has. box: a `Box`, three lengths, or
         three lengths and three angles in degrees; None carries the last one forward. blocks, values: by name; `named`
-        is short for both. A block is a mapping of all its columns to arrays of shape (rows, *trailing); several columns
+        is short for both. A block is a mapping of all its columns to arrays of shape `(rows, *trailing)`; several columns
         may come as one array, `{("x", "y", "z"): positions}`, or `{"xyz": positions}` where the names are single
         letters. A block that is left out carries forward.
 
@@ -254,7 +254,7 @@ class TrajectoryWriter:
         values: Mapping[str, Any] | None = None,
         **named: Any,
     ) -> None:
-        """Append F frames at once; arrays have a leading frame axis: (F, rows, *trailing), per-step values (F, ...).
+        """Append F frames at once; arrays have a leading frame axis: `(F, rows, *trailing)`, per-step values (F, ...).
 
         steps, times: (F,). box: one cell for all, or a sequence of F of them (a list of `Box`, or an array (F, 3) or
         (F, 6)). Refused whole, or taken whole.
