@@ -156,9 +156,9 @@ class TrajectoryWriter:
         step: above the last one; None counts on, from 0. frame: a `Frame`, whose step, time, box, blocks and values
         count unless they are given beside it. time: all frames have one, or none has. box: a `Box`, three lengths, or
         three lengths and three angles in degrees; None carries the last one forward. blocks, values: by name; `named`
-        is short for both. A block is a mapping of all its columns to arrays of shape `(rows, *trailing)`; several columns
-        may come as one array, `{("x", "y", "z"): positions}`, or `{"xyz": positions}` where the names are single
-        letters. A block that is left out carries forward.
+        is short for both. A block is a mapping of all its columns to arrays of shape `(rows, *trailing)`; several
+        columns may come as one array, `{("x", "y", "z"): positions}`, or `{"xyz": positions}` where the names are
+        single letters. A block that is left out carries forward.
 
         A frame that does not fit is refused whole (SchemaError, InvalidValue, UnknownName).
         """
