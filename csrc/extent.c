@@ -26,9 +26,8 @@
 
 /* Blocks are short so that the counts inside fit the width of an element, two to a byte. */
 #define EXTENT(name, bits, kind, inf)                                                                                  \
-    static inline __attribute__((always_inline)) void name##_body(const uint8_t *in, size_t n, bool filled,            \
-                                                                  int##bits##_t fill, int##bits##_t range[2],          \
-                                                                  uint64_t *nulls) {                                   \
+    static inline __attribute__((always_inline)) void name##_body(                                                     \
+        const uint8_t *in, size_t n, bool filled, int##bits##_t fill, int##bits##_t range[2], uint64_t *nulls) {       \
         int##bits##_t low = INT##bits##_MAX, high = INT##bits##_MIN;                                                   \
         for (size_t done = 0; done < n; done += EXTENT_BLOCK) {                                                        \
             size_t m = n - done < EXTENT_BLOCK ? n - done : EXTENT_BLOCK;                                              \
@@ -62,9 +61,8 @@
 
 #if defined(__x86_64__)
 #define EXTENT_FAST(name, bits)                                                                                        \
-    __attribute__((target("avx2"))) static void name##_avx2(const uint8_t *in, size_t n, bool filled,                  \
-                                                            int##bits##_t fill, int##bits##_t range[2],                \
-                                                            uint64_t *nulls) {                                         \
+    __attribute__((target("avx2"))) static void name##_avx2(                                                           \
+        const uint8_t *in, size_t n, bool filled, int##bits##_t fill, int##bits##_t range[2], uint64_t *nulls) {       \
         if (filled)                                                                                                    \
             name##_body(in, n, true, fill, range, nulls);                                                              \
         else                                                                                                           \

@@ -16,7 +16,7 @@ static bool packed_number(const uint8_t *bytes, size_t n, size_t *at, unsigned w
 }
 
 /* Width of the number behind the first byte, from 0xc4 on; 0xff: an extension, or no item. */
-static const uint8_t packed_widths[] = {1, 2, 4, 0xff, 0xff, 0xff, 4, 8, 1,    2, 4, 8, 1, 2,
+static const uint8_t packed_widths[] = {1, 2, 4,    0xff, 0xff, 0xff, 4,    8, 1, 2, 4, 8, 1, 2,
                                         4, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 4, 2, 4, 2, 4};
 
 static void packed_small(unsigned first, mrec_packed_item *item) {

@@ -334,8 +334,7 @@ static mrec_status built_value(mrec_builder *builder, uint8_t *field, mrec_text 
 }
 
 /* The payloads of the lists, then the table. */
-static mrec_status built_values(mrec_builder *builder, mrec_buffer *out, mrec_segment_table *table,
-                                mrec_error *error) {
+static mrec_status built_values(mrec_builder *builder, mrec_buffer *out, mrec_segment_table *table, mrec_error *error) {
     table->n = mrec_intern_count(builder->values);
     mrec_buffer fields = {0}; /* offsets as places until it is known where they stand */
     mrec_status status = built_zeros(&fields, (size_t)table->n * 24, error);
@@ -529,8 +528,7 @@ static mrec_status built_renumber(mrec_builder *builder, size_t n, mrec_error *e
     return status;
 }
 
-static mrec_status built_blocks(mrec_builder *builder, mrec_buffer *out, mrec_segment_table *table,
-                                mrec_error *error) {
+static mrec_status built_blocks(mrec_builder *builder, mrec_buffer *out, mrec_segment_table *table, mrec_error *error) {
     static const char *const names[] = {"", "zstd", "lz4"};
     mrec_segment_block block;
     *table = (mrec_segment_table){out->size, builder->blocks.size / sizeof block};

@@ -12,7 +12,26 @@ cdef extern from "zstd.h" nogil:
     size_t ZSTD_compress(void *, size_t, const void *, size_t, int)
     size_t ZSTD_decompress(void *, size_t, const void *, size_t)
     unsigned ZSTD_isError(size_t)
-    unsigned long long ZSTD_getFrameContentSize(const void *, size_t)
+
+    ctypedef struct ZSTD_DCtx:
+        pass
+
+    ctypedef struct ZSTD_inBuffer:
+        const void *src
+        size_t size
+        size_t pos
+
+    ctypedef struct ZSTD_outBuffer:
+        void *dst
+        size_t size
+        size_t pos
+
+    ZSTD_DCtx *ZSTD_createDCtx()
+    size_t ZSTD_freeDCtx(ZSTD_DCtx *)
+    size_t ZSTD_decompressStream(ZSTD_DCtx *, ZSTD_outBuffer *, ZSTD_inBuffer *)
+
+cdef extern from "buffer.h" nogil:
+    mrec_status mrec_buffer_reserve(mrec_buffer *, size_t, mrec_error *)
 
 cdef extern from "lz4.h" nogil:
     size_t mrec_lz4_bound(size_t n)
@@ -211,6 +230,51 @@ def block_decode(int codec, data, size_t raw) -> bytes:
     if not fits:
         raise _CorruptData(f"a block of {n} bytes does not hold the {raw} that it should")
     return result
+
+
+cdef mrec_status _decode_frame(ZSTD_DCtx *context, const void *bytes, size_t n, size_t limit, mrec_buffer *out,
+                               bint *whole, mrec_error *error) noexcept nogil:
+    """Grows as it goes, because the frame need not say how long it is."""
+    cdef ZSTD_inBuffer source
+    cdef ZSTD_outBuffer target
+    cdef size_t left = 1
+    cdef mrec_status status
+    source.src, source.size, source.pos = bytes, n, 0
+    while left != 0 and out.size <= limit:
+        status = mrec_buffer_reserve(out, out.size + (1 << 16), error)
+        if status != MREC_OK:
+            return status
+        target.dst, target.size, target.pos = out.data + out.size, out.capacity - out.size, 0
+        left = ZSTD_decompressStream(context, &target, &source)
+        if ZSTD_isError(left) or (target.pos == 0 and source.pos == source.size and left != 0):
+            break
+        out.size += target.pos
+    whole[0] = left == 0 and source.pos == source.size and out.size <= limit
+    return MREC_OK
+
+
+def frame_decode(bytes data not None, size_t ratio=4096) -> bytes:
+    """The content of the one zstd frame that `data` is; CorruptData also when it is 2^20 + `ratio` times as long."""
+    cdef mrec_buffer out
+    cdef mrec_error error
+    cdef mrec_status status
+    cdef bint whole = False
+    cdef const char *stored = PyBytes_AS_STRING(data)
+    cdef size_t n = len(data), limit = n * ratio + (1 << 20)
+    cdef ZSTD_DCtx *context = ZSTD_createDCtx()
+    if context == NULL:
+        raise MemoryError()
+    memset(&out, 0, sizeof(out))
+    try:
+        with nogil:
+            status = _decode_frame(context, stored, n, limit, &out, &whole, &error)
+        check(status, &error)
+        if not whole:
+            raise _CorruptData("the footer is no whole zstd frame")
+        return PyBytes_FromStringAndSize(<char *>out.data, out.size)
+    finally:
+        ZSTD_freeDCtx(context)
+        mrec_buffer_free(&out)
 
 
 def measure(int number, data, size_t width, fill=None) -> tuple:
@@ -419,6 +483,7 @@ cdef class SegmentFooter:
         cdef mrec_text text
         cdef list parts
         cdef uint32_t size
+        cdef uint64_t k
         cdef bytes element
         check(mrec_segment_value_at(&self.segment, i, &value, &error), &error)
         cdef bytes tag = bytes((value.tag,))
