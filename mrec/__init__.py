@@ -2,6 +2,8 @@
 """Molecular trajectory records in Zarr V3."""
 
 from os.path import dirname as _dirname
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from mrec import errors
 from mrec.box import Box
@@ -14,9 +16,13 @@ from mrec.trajectory.schema import Schema
 from mrec.trajectory.writer import TrajectoryWriter
 from mrec.verify import verify
 
+if _TYPE_CHECKING:
+    from mrec.collection import CollectionWriter, open_collection
+
 __all__ = [
     "Block",
     "Box",
+    "CollectionWriter",
     "Frame",
     "MetricsLog",
     "MrecError",
@@ -28,6 +34,7 @@ __all__ = [
     "errors",
     "get_include",
     "open",
+    "open_collection",
     "pack",
     "repair",
     "unpack",
@@ -38,3 +45,11 @@ __all__ = [
 def get_include() -> str:
     """The directory of mrec.h, mrec.c and mrec_capi.h, for the compiler of what embeds the writer."""
     return f"{_dirname(__file__)}/include"
+
+
+def __getattr__(name: str) -> _Any:
+    if name in ("CollectionWriter", "open_collection"):
+        from mrec import collection
+
+        return getattr(collection, name)
+    raise AttributeError(f"module 'mrec' has no attribute {name!r}")

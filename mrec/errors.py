@@ -57,6 +57,10 @@ class RecordExists(MrecError, FileExistsError):
     """The record is there already; pass `overwrite=True` to replace it."""
 
 
+class DatasetExists(MrecError, FileExistsError):
+    """The collection has, or had, a data set of that name."""
+
+
 class RecordLocked(MrecError, BlockingIOError):
     """Another writer holds the record."""
 

@@ -158,7 +158,9 @@ def _schema(schema: Any, strings: list[str], dtypes: list[Any]) -> Schema:
     attributes = _pairs(schema[1], strings, dtypes)
     inner = []
     for entry in schema[2]:
-        _want(_is_list(entry, 2) and type(entry[0]) is int and 0 <= entry[0] < len(arrays), "the attributes of an array")
+        _want(
+            _is_list(entry, 2) and type(entry[0]) is int and 0 <= entry[0] < len(arrays), "the attributes of an array"
+        )
         inner.append((entry[0], _pairs(entry[1], strings, dtypes)))
     _want(len({i for i, _ in inner}) == len(inner), "the attributes of an array twice")
     return Schema(arrays, attributes, tuple(inner))

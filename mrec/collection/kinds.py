@@ -98,7 +98,9 @@ def kind_of(spec: Any) -> Kind:
 
 def _refused(spec: Any) -> SchemaError:
     hint = "; store a bool as uint8" if spec in ("bool", bool, np.bool_, np.dtype(bool)) else ""
-    return SchemaError(f"{spec!r} is no type of a collection{hint}; choose one of {', '.join(k.name for k in BY_CODE.values())}")
+    return SchemaError(
+        f"{spec!r} is no type of a collection{hint}; choose one of {', '.join(k.name for k in BY_CODE.values())}"
+    )
 
 
 def stored_kind(code: int) -> Kind:

@@ -434,6 +434,36 @@ cdef class SegmentFooter:
             return None
         return _bound(array.min), _bound(array.max), array.nulls, array.rows
 
+    def layout(self):
+        """(dtype, elements, block, offset, size) of every array, as numpy arrays; block: -1 without a chunk, -2 when the
+        array is not in one chunk."""
+        cdef mrec_segment_array array
+        cdef mrec_segment_chunk chunk
+        cdef mrec_error error
+        cdef uint64_t i, k, count, n = self.segment.arrays.n
+        dtypes, elements = _np.empty(n, _np.uint8), _np.empty(n, _np.uint64)
+        blocks, offsets, sizes = _np.empty(n, _np.int64), _np.zeros(n, _np.uint64), _np.zeros(n, _np.uint64)
+        cdef uint8_t[::1] dtype = dtypes
+        cdef uint64_t[::1] element = elements, offset = offsets, size = sizes
+        cdef int64_t[::1] block = blocks
+        for i in range(n):
+            self._array(i, &array)
+            dtype[i], block[i], count = array.dtype, -1 if array.chunks.n == 0 else -2, 1
+            for k in range(array.rank):
+                length = mrec_load_u32(array.shape + 4 * k)
+                if length != 0 and count > (<uint64_t>1 << 62) // length:
+                    raise _CorruptData("the footer of a segment is damaged: an array is too large")
+                count *= length
+            element[i] = count
+            if array.chunks.n == 1:
+                check(mrec_segment_chunk_at(&self.segment, &array, 0, &chunk, &error), &error)
+                for k in range(array.rank):
+                    if mrec_load_u32(array.chunk_shape + 4 * k) < mrec_load_u32(array.shape + 4 * k):
+                        break
+                else:
+                    block[i], offset[i], size[i] = chunk.block, chunk.offset, chunk.size
+        return dtypes, elements, blocks, offsets, sizes
+
     def chunks(self, uint64_t i):
         """[(coordinate, block, offset in the block, size)] of array i."""
         cdef mrec_segment_array array

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One data set while it is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mrec._core import join_extents
+from mrec.collection import attributes, grid
+from mrec.collection.elements import Extent, as_elements, decode_chunk, encode_chunk, room
+from mrec.collection.footer import check_name
+from mrec.collection.kinds import Kind, kind_of, pack_fill, unpack_fill
+from mrec.errors import ClosedError, InvalidValue, SchemaError, UnknownName
+
+if TYPE_CHECKING:
+    from mrec.collection.packing import VariableWriter
+    from mrec.collection.writer import CollectionWriter
+
+Place = tuple[int, int, int]
+
+
+class _Array:
+    """An array that was defined. chunks: coordinate -> (block, offset, size), extent."""
+
+    __slots__ = ("attributes", "chunk", "chunks", "dims", "fill", "kind", "order", "packed", "shape", "variable")
+
+    def __init__(self, variable: VariableWriter, kind: Kind, dims: Any, shape: Any, chunk: Any, packed: Any) -> None:
+        self.variable = variable
+        self.order = variable.next_order()
+        self.kind = kind
+        self.dims = dims
+        self.shape = shape
+        self.chunk = chunk
+        self.packed = packed
+        self.fill = None if packed is None else packed[1]
+        self.chunks: dict[grid.Shape, tuple[Place, Extent]] = {}
+        self.attributes: dict[str, tuple[Any, bytes]] = {}
+
+
+class DatasetWriter:
+    """Writes one data set of a collection; `finish`, or the end of its `with` block, enters it.
+
+    For one thread at a time; several may be open in several threads. Without `finish` it leaves no trace but its name,
+    which stays taken.
+    """
+
+    def __init__(self, collection: CollectionWriter, name: str, ordinal: int) -> None:
+        self.name = name
+        self.ordinal = ordinal
+        self._collection: CollectionWriter | None = collection
+        self.arrays: dict[str, _Array] = {}
+        self.attributes: dict[str, tuple[Any, bytes]] = {}
+
+    def __enter__(self) -> DatasetWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if self._collection is None:
+            return
+        if kind is None:
+            self.finish()
+        else:
+            self.abort()
+
+    def _alive(self) -> CollectionWriter:
+        if self._collection is None:
+            raise ClosedError(f"the data set {self.name!r} is finished or aborted")
+        return self._collection
+
+    def define_array(
+        self,
+        name: str,
+        dtype: Any,
+        dims: Sequence[str],
+        shape: Sequence[int],
+        chunk_shape: Sequence[int] | None = None,
+        fill_value: Any = None,
+    ) -> None:
+        """Declare an array.
+
+        dtype: int8 to int64, uint8 to uint64, float32, float64, timestamp_nanoseconds, string or binary. chunk_shape:
+        None for one chunk. fill_value: what a reader sees where nothing is written; values equal to it count as null.
+        SchemaError, InvalidValue.
+        """
+        collection = self._alive()
+        check_name(name, "an array")
+        kind = kind_of(dtype)
+        if name in self.arrays:
+            raise SchemaError(f"the array {name!r} is defined already")
+        lengths = _lengths(shape, "shape", 0)
+        chunk = grid.default_chunk(lengths) if chunk_shape is None else _lengths(chunk_shape, "chunk_shape", 1)
+        axes = (dims,) if isinstance(dims, str) else tuple(dims)
+        if len(chunk) != len(lengths) or len(axes) != len(lengths):
+            raise SchemaError(f"{name!r} has {len(lengths)} axes, {len(axes)} dims and a chunk of {len(chunk)}")
+        if not all(isinstance(axis, str) for axis in axes):
+            raise SchemaError(f"the dims of {name!r} are strings, not {axes!r}")
+        packed = pack_fill(kind, fill_value)
+        encoded = tuple([axis.encode() for axis in axes])
+        self.arrays[name] = _Array(collection.variable(name), kind, encoded, lengths, chunk, packed)
+
+    def write_array(self, name: str, start: Sequence[int], values: Any) -> None:
+        """Write values of any shape that fits, with their first element at `start`; chunks need not be met."""
+        collection = self._alive()
+        array = self._array(name)
+        collection.check()
+        elements = as_elements(array.kind, values, name)
+        shape = array.shape
+        first = tuple(start)
+        if elements.shape == shape and not any(first) and array.chunk >= shape and not array.chunks and shape:
+            if all(c >= n for c, n in zip(array.chunk, shape, strict=True)):  # one chunk, all of it
+                if elements.size:
+                    self._put(array, (0,) * len(shape), elements)
+                return
+        if len(first) != len(shape) or elements.ndim != len(shape):
+            raise InvalidValue(f"{name!r} has {len(shape)} axes; start has {len(first)}, the values {elements.ndim}")
+        stop = tuple(a + n for a, n in zip(first, elements.shape, strict=True))
+        if any(a < 0 or b > n for a, b, n in zip(first, stop, shape, strict=True)):
+            raise InvalidValue(f"{name!r} has the shape {list(shape)}; {list(first)} to {list(stop)} lies outside")
+        if not shape:
+            self._put(array, (), elements)
+        for coordinate, inside, outside in grid.pieces(first, stop, array.chunk) if shape else ():
+            self._write_piece(array, coordinate, inside, elements[outside])
+
+    def _write_piece(self, array: _Array, coordinate: grid.Shape, inside: grid.Region, values: Any) -> None:
+        clipped = grid.clipped(coordinate, array.chunk, array.shape)
+        if values.shape != clipped:
+            before = array.chunks.get(coordinate)
+            if before is None:
+                whole = room(array.kind, clipped, unpack_fill(array.kind, array.packed), self.name)
+            else:
+                data = array.variable.read(*before[0])
+                whole = decode_chunk(array.kind, data, clipped, self.name)
+            whole = whole.astype(array.kind.numpy)
+            whole[inside] = values
+            values = whole
+        self._put(array, coordinate, values)
+
+    def _put(self, array: _Array, coordinate: grid.Shape, values: np.ndarray[Any, Any]) -> None:
+        data, extent = encode_chunk(array.kind, values, array.fill)
+        array.chunks[coordinate] = array.variable.append(data), extent
+
+    def _array(self, name: str) -> _Array:
+        found = self.arrays.get(name)
+        if found is None:
+            raise UnknownName(f"the data set {self.name!r} has no array {name!r}; define it first")
+        return found
+
+    def set_attribute(self, key: str, value: Any, dtype: str | None = None) -> None:
+        """An attribute of the data set: bool, number, text, bytes, time, or a list of one of them. dtype: to store it as.
+
+        SchemaError for any other."""
+        self._alive()
+        self.attributes[_key(key)] = attributes.pack(value, dtype)
+
+    def set_array_attribute(self, name: str, key: str, value: Any, dtype: str | None = None) -> None:
+        """An attribute of an array, which is defined."""
+        self._alive()
+        self._array(name).attributes[_key(key)] = attributes.pack(value, dtype)
+
+    def finish(self) -> None:
+        """Enter the data set into the collection."""
+        collection = self._alive()
+        collection.check()
+        collection.enter(self)
+        self._collection = None
+
+    def abort(self) -> None:
+        """Leave nothing of it; its name stays taken."""
+        if self._collection is not None:
+            self._collection.leave(self)
+            self._collection = None
+
+
+def add_to(array: _Array, dataset: str) -> None:
+    """Put an array of a data set into the table of its variable."""
+    number = array.kind.number
+    written = [extent for _, extent in array.chunks.values()]
+    rows = math.prod(array.shape)
+    low, high, nulls, count = _joined(number, written)
+    bound = array.kind.bound
+    statistics = (
+        None if low is None else (bound, low),
+        None if high is None else (bound, high),
+        nulls + rows - count,
+        rows,
+    )
+    chunks = [(coordinate, *place) for coordinate, (place, _) in sorted(array.chunks.items())]
+    array.variable.builder.add_array(
+        array.order,
+        dataset.encode(),
+        array.kind.code,
+        array.shape,
+        array.chunk,
+        array.dims,
+        array.packed,
+        chunks,
+        sorted_pairs(array.attributes),
+        statistics,
+    )
+
+
+def _joined(number: int, parts: list[Extent]) -> Extent:
+    if len(parts) == 1:
+        return parts[0]
+    valued = [part for part in parts if part[0] is not None]
+    nulls, count = sum(part[2] for part in parts), sum(part[3] for part in parts)
+    if not valued:
+        return None, None, nulls, count
+    if number < 0:
+        return min(part[0] for part in valued), max(part[1] for part in valued), nulls, count
+    return (*join_extents(number, valued)[:2], nulls, count)
+
+
+def sorted_pairs(found: dict[str, tuple[Any, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Attributes as segments have them."""
+    return sorted([(key.encode(), piece) for key, (_, piece) in found.items()])
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise SchemaError(f"the key of an attribute is a string, not {key!r}")
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise SchemaError(f"{key!r} has a lone surrogate, which UTF-8 cannot store") from None
+    return key
+
+
+def _lengths(given: Any, what: str, least: int) -> grid.Shape:
+    items = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, (int, np.integer)) or not least <= item < 1 << 32:
+            raise SchemaError(f"{what} has integers from {least} to 2^32 - 1, not {item!r}")
+    return tuple(map(int, items))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Elements of a chunk: numpy arrays to the bytes of a chunk and back, and what their statistics are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mrec._core import measure
+from mrec.collection.kinds import Kind
+from mrec.errors import CorruptData, InvalidValue, SchemaError
+
+STRINGS = np.dtypes.StringDType()
+
+#: (min, max, nulls, count): numbers as bits, strings and binary as bytes; min and max are None without values.
+Extent = tuple[Any, Any, int, int]
+
+
+def dtype_of(kind: Kind) -> Any:
+    """What arrays of the type have as their dtype in numpy."""
+    return STRINGS if kind.name == "string" else kind.numpy
+
+
+def as_elements(kind: Kind, values: Any, name: str) -> np.ndarray[Any, Any]:
+    """`values` as an array of the type's elements, not copied where they are that already. SchemaError."""
+    array = values if isinstance(values, np.ndarray) else np.asarray(values, None if kind.width else object)
+    if array.dtype == kind.numpy and kind.width:
+        return array
+    if kind.name == "string":
+        return _texts(array, name)
+    if kind.name == "binary":
+        flat = [bytes(item) for item in array.ravel().tolist()]
+        made = np.empty(len(flat), object)
+        made[:] = flat
+        return made.reshape(array.shape)
+    return _numbers(kind, array, name)
+
+
+def _numbers(kind: Kind, array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    if kind.numpy.kind == "M":
+        if array.dtype.kind == "M" or array.dtype == np.int64:
+            return array.astype(kind.numpy)
+    elif array.size == 0 or np.can_cast(array.dtype, kind.numpy, "same_kind") and array.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):
+            made = array.astype(kind.numpy)
+        if kind.numpy.kind == "f" or np.array_equal(made, array):
+            return made
+    elif array.dtype.kind in "iu" and kind.numpy.kind in "iu":
+        made = array.astype(kind.numpy)
+        if np.array_equal(made, array):
+            return made
+    raise SchemaError(f"{name!r} is {kind}; the values are {array.dtype}, which do not fit: cast them first")
+
+
+def _texts(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    items = array.ravel().tolist()
+    if not all(isinstance(item, str) for item in items):
+        raise SchemaError(f"{name!r} is string; the values are {array.dtype}, not all of them strings")
+    made = np.empty(len(items), object)
+    made[:] = items
+    return made.reshape(array.shape)
+
+
+# ---- chunks -----------------------------------------------------------------------------------------------------
+
+
+def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[Any, Extent]:
+    """The bytes of a chunk (a buffer) and its statistics. fill: bits or bytes, None for none."""
+    if kind.width:
+        data = np.ascontiguousarray(values)
+        low, high, nulls = measure(kind.number, data, kind.width, fill)
+        if nulls == data.size:
+            low = high = None
+        return data, (low, high, nulls, data.size)
+    try:
+        items = [item.encode() if kind.name == "string" else item for item in values.ravel().tolist()]
+    except UnicodeEncodeError:
+        raise InvalidValue("a string has a lone surrogate, which UTF-8 cannot store") from None
+    ends = np.zeros(len(items) + 1, np.uint64)
+    np.cumsum([len(item) for item in items], out=ends[1:])
+    if ends[-1] >= 1 << 32:
+        raise InvalidValue("a chunk of strings has at most 2^32 - 1 bytes; choose smaller chunks")
+    return ends.astype("<u4").tobytes() + b"".join(items), texts_extent(items, fill)
+
+
+def texts_extent(items: list[bytes], fill: bytes | None) -> Extent:
+    """The statistics of strings or binary."""
+    kept = items if fill is None else [item for item in items if item != fill]
+    return (min(kept), max(kept), len(items) - len(kept), len(items)) if kept else (None, None, len(items), len(items))
+
+
+def decode_chunk(kind: Kind, data: Any, shape: tuple[int, ...], where: str) -> np.ndarray[Any, Any]:
+    """The elements of a chunk; numbers are a view of `data`. CorruptData."""
+    count = math.prod(shape)
+    view = memoryview(data)
+    if kind.width:
+        if len(view) != count * kind.width:
+            raise CorruptData(f"{where}: a chunk of {count} {kind} has {len(view)} bytes")
+        return np.frombuffer(view, kind.numpy).reshape(shape)
+    if len(view) < 4 * (count + 1):
+        raise CorruptData(f"{where}: a chunk of {count} {kind} has {len(view)} bytes")
+    ends = np.frombuffer(view, "<u4", count + 1).astype(np.int64)
+    text = bytes(view[4 * (count + 1) :])
+    if ends[0] != 0 or ends[-1] != len(text) or (np.diff(ends) < 0).any():
+        raise CorruptData(f"{where}: the lengths of a chunk of {kind} do not fit in it")
+    places = ends.tolist()
+    made = np.empty(count, object)
+    try:
+        for i in range(count):
+            item = text[places[i] : places[i + 1]]
+            made[i] = item.decode() if kind.name == "string" else item
+    except UnicodeDecodeError:
+        raise CorruptData(f"{where}: a string is no UTF-8") from None
+    return made.reshape(shape)
+
+
+def room(kind: Kind, shape: tuple[int, ...], fill: Any, where: str = "") -> np.ndarray[Any, Any]:
+    """An array where nothing was written. MemoryError also for shapes that no memory holds."""
+    value = kind.zero if fill is None else fill
+    try:
+        if kind.name == "string":
+            return np.full(shape, value, STRINGS)
+        if kind.name == "binary":
+            made = np.empty(shape, object)
+            made[...] = value
+            return made
+        if kind.numpy.kind == "M":
+            return np.full(shape, value, np.int64).view(kind.numpy)
+        return np.full(shape, value, kind.numpy) if value != 0 or str(value)[0] == "-" else np.zeros(shape, kind.numpy)
+    except (ValueError, OverflowError):
+        raise MemoryError(f"{where}: an array of {list(shape)} is larger than memory can be") from None

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Blocks on their way to bytes: in the caller's thread, or in others with the caller held back when they cannot follow."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+
+class Encoder:
+    """Runs jobs, `threads` at a time; the caller's own thread is the one when there is one. The first error is kept."""
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, "mrec-collection") if threads > 1 else None
+        self._room = threading.BoundedSemaphore(threads + 1)
+        self._error: BaseException | None = None
+
+    def run(self, job: Callable[[], Any]) -> Future[Any]:
+        """Do it, now or soon. An error shows in `check` and in the future."""
+        future: Future[Any]
+        if self._pool is None:
+            future = Future()
+            try:
+                future.set_result(job())
+            except BaseException as e:
+                self._error = self._error or e
+                raise
+            return future
+        self._room.acquire()
+        try:
+            future = self._pool.submit(job)
+        except BaseException:
+            self._room.release()
+            raise
+        future.add_done_callback(self._done)
+        return future
+
+    def _done(self, future: Future[Any]) -> None:
+        self._room.release()
+        if not future.cancelled() and future.exception() is not None:
+            self._error = self._error or future.exception()
+
+    def check(self) -> None:
+        """Raise the first error."""
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """Wait for what runs, drop what waits."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)

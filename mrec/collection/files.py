@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The system calls on files of a collection: one object, so that tests can count, fail and record every call."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: Bytes that one call moves.
+PIECE = 4 << 20
+
+
+class Files:
+    """The operating system's calls. Failures are OSError with the path."""
+
+    def open(self, path: str, flags: int) -> int:
+        """A descriptor; new files get mode 0666."""
+        return os.open(path, flags | os.O_CLOEXEC, 0o666)
+
+    def close(self, fd: int) -> None:
+        """Close it."""
+        os.close(fd)
+
+    def pread(self, fd: int, n: int, offset: int) -> bytes:
+        """Up to n bytes."""
+        return os.pread(fd, n, offset)
+
+    def pwrite(self, fd: int, data: memoryview, offset: int) -> int:
+        """How many bytes were written."""
+        return os.pwrite(fd, data, offset)
+
+    def size(self, fd: int) -> int:
+        """Bytes in the file."""
+        return os.fstat(fd).st_size
+
+    def sync(self, fd: int) -> None:
+        """Make it durable, file or directory."""
+        os.fsync(fd)
+
+    def rename(self, source: str, target: str) -> None:
+        """Replace the target."""
+        os.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+        os.unlink(path)
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory."""
+        os.mkdir(path)
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+        os.rmdir(path)
+
+
+FILES = Files()
+
+
+@contextmanager
+def opened(files: Files, path: str, flags: int) -> Iterator[int]:
+    """A descriptor, closed at the end."""
+    fd = files.open(path, flags)
+    try:
+        yield fd
+    finally:
+        files.close(fd)
+
+
+def write_all(files: Files, fd: int, data: bytes | bytearray | memoryview, offset: int, path: str) -> None:
+    """Every byte."""
+    view = memoryview(data).cast("B")
+    done = 0
+    while done < len(view):
+        n = files.pwrite(fd, view[done:], offset + done)
+        if n <= 0:
+            raise OSError(errno.EIO, "a write wrote nothing", path)
+        done += n
+
+
+def read_all(files: Files, fd: int, n: int, offset: int, path: str) -> bytes:
+    """Exactly n bytes; OSError when the file ends before."""
+    data = files.pread(fd, n, offset)
+    if len(data) == n:
+        return data
+    parts, got = [data], len(data)
+    while got < n:
+        if not parts[-1]:
+            raise OSError(errno.EIO, "the file ends too early", path)
+        parts.append(files.pread(fd, n - got, offset + got))
+        got += len(parts[-1])
+    return b"".join(parts)
+
+
+def sync_directory(files: Files, path: str) -> None:
+    """Make the names in a directory durable."""
+    with opened(files, path, os.O_RDONLY | os.O_DIRECTORY) as fd:
+        files.sync(fd)
+
+
+def remove(files: Files, path: str) -> bool:
+    """Remove a file; whether there was one."""
+    try:
+        files.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def replace_file(files: Files, path: str, data: bytes) -> None:
+    """Put the bytes at `path` whole or not at all, and for good."""
+    folder, name = os.path.split(path)
+    made = os.path.join(folder, f".{name}.tmp")
+    try:
+        with opened(files, made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+            write_all(files, fd, data, 0, made)
+            files.sync(fd)
+        files.rename(made, path)
+    except BaseException:
+        try:
+            remove(files, made)
+        except OSError:
+            pass
+        raise
+    sync_directory(files, folder)

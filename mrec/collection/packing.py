@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One variable while its collection is written: chunks into blocks, full blocks into a temporary file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from mrec._core import SegmentBuilder, block_decode, block_encode, crc32c
+from mrec.collection.encoder import Encoder
+from mrec.collection.files import PIECE, Files, opened, read_all, remove, write_all
+from mrec.collection.segment import END, MAGIC
+from mrec.errors import InvalidValue
+
+MOST = (1 << 32) - 1
+
+
+@dataclass(slots=True)
+class Block:
+    """A block that is full: its raw bytes until they are stored, then where they are in the temporary file."""
+
+    raw: bytearray | None
+    nraw: int
+    offset: int = 0
+    stored: int = 0
+    codec: int = 0
+    future: Future[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How blocks are made. codec: its number in segments. target: raw bytes that fill a block."""
+
+    codec: int
+    level: int
+    target: int
+
+
+#: Appends bytes to the container.
+Sink = Callable[[Any], None]
+
+
+class VariableWriter:
+    """Chunks of one variable of all data sets. Thread-safe, but for `write_to`."""
+
+    def __init__(self, name: str, spill: str, packing: Packing, files: Files, encoder: Encoder) -> None:
+        self.name = name
+        self.builder = SegmentBuilder()
+        self.narrays = 0
+        self._spill = spill
+        self._spilled = 0
+        self._packing = packing
+        self._files = files
+        self._encoder = encoder
+        self._lock = threading.Lock()
+        self._blocks: list[Block] = []
+        self._open = bytearray()
+        self._order = 0
+        self._decoded: tuple[int, bytes] | None = None
+
+    def next_order(self) -> int:
+        """The place of another array among those of the variable."""
+        with self._lock:
+            self._order += 1
+            return self._order
+
+    def append(self, data: Any) -> tuple[int, int, int]:
+        """Keep a chunk: (block, offset in it, size)."""
+        view = memoryview(data)
+        if not view.contiguous:
+            raise InvalidValue("a chunk is contiguous")
+        n = view.nbytes
+        with self._lock:
+            offset = len(self._open)
+            if n > MOST or offset > MOST:
+                raise InvalidValue(f"{self.name!r}: a chunk has {n} bytes, more than the 4 GiB that the format can count; choose smaller chunks")  # fmt: skip
+            self._open += view.cast("B") if view.ndim != 1 or view.format != "B" else view
+            number = len(self._blocks)
+            if len(self._open) < self._packing.target:
+                return number, offset, n
+            block = Block(self._open, len(self._open))
+            self._blocks.append(block)
+            self._open = bytearray()
+        block.future = self._encoder.run(lambda: self._store(block))
+        return number, offset, n
+
+    def _encode(self, raw: bytearray) -> tuple[Any, int]:
+        codec = self._packing.codec
+        return (raw, 0) if codec == 0 else (block_encode(codec, self._packing.level, raw), codec)
+
+    def _store(self, block: Block) -> None:
+        raw = block.raw
+        assert raw is not None
+        data, block.codec = self._encode(raw)
+        with self._lock:
+            block.offset, block.stored = self._spilled, len(data)
+            self._spilled += len(data)
+        with opened(self._files, self._spill, os.O_WRONLY | os.O_CREAT) as fd:
+            write_all(self._files, fd, data, block.offset, self._spill)
+        block.raw = None
+
+    def read(self, number: int, offset: int, size: int) -> bytes:
+        """A chunk that was appended."""
+        with self._lock:
+            block = self._blocks[number] if number < len(self._blocks) else None
+            raw = self._open if block is None else block.raw
+            if raw is not None:
+                return bytes(memoryview(raw)[offset : offset + size])
+            decoded = self._decoded
+        if decoded is None or decoded[0] != number:
+            assert block is not None
+            with opened(self._files, self._spill, os.O_RDONLY) as fd:
+                data = read_all(self._files, fd, block.stored, block.offset, self._spill)
+            decoded = self._decoded = (number, block_decode(block.codec, data, block.nraw))
+        return decoded[1][offset : offset + size]
+
+    # ---- finishing ---------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Nothing is appended any more: encode what is open."""
+        self._decoded = None
+        if self._open:
+            block = Block(self._open, len(self._open))
+            self._blocks.append(block)
+            self._open = bytearray()
+            block.future = self._encoder.run(lambda: self._encode(block.raw or bytearray()))
+
+    def write_to(self, sink: Sink) -> None:
+        """Write the segment, and remove the temporary file."""
+        at = 0
+        for block in self._blocks:
+            assert block.future is not None
+            held = block.future.result()
+            if held is None:
+                self._copy(block, sink)
+            else:
+                data, block.codec = held
+                block.stored = len(data)
+                sink(data)
+            self.builder.add_block(at, block.stored, block.nraw, block.codec)
+            at += block.stored
+            block.raw = block.future = None
+        head, table = self.builder.write()
+        sink(head)
+        sink(table)
+        sink((len(head) + len(table)).to_bytes(8, "little") + MAGIC)
+        self.remove()
+
+    def _copy(self, block: Block, sink: Sink) -> None:
+        with opened(self._files, self._spill, os.O_RDONLY) as fd:
+            for done in range(0, block.stored, PIECE):
+                n = min(PIECE, block.stored - done)
+                sink(read_all(self._files, fd, n, block.offset + done, self._spill))
+
+    def remove(self) -> None:
+        """Remove the temporary file."""
+        if self._spilled:
+            remove(self._files, self._spill)
+            self._spilled = 0
+
+
+class Output:
+    """A file that is written from its beginning to its end, with the checksum of a part of it."""
+
+    def __init__(self, files: Files, fd: int, path: str) -> None:
+        self.size = 0
+        self.crc = 0
+        self._files, self._fd, self._path = files, fd, path
+
+    def write(self, data: Any) -> None:
+        """Append."""
+        write_all(self._files, self._fd, data, self.size, self._path)
+        self.size += len(data)
+        self.crc = crc32c(data, self.crc)
+
+    def begin(self) -> int:
+        """A part begins; where."""
+        self.crc = 0
+        return self.size
+
+
+__all__ = ["END", "Output", "Packing", "VariableWriter"]

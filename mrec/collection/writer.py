@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes a collection: one container, which is there as a whole when the writer finishes, or not at all."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+import weakref
+from array import array as numbers_of
+from typing import Any
+
+from mrec._core import Lock, SegmentBuilder, crc32c
+from mrec.collection import footer
+from mrec.collection.checksums import Checksums
+from mrec.collection.dataset import DatasetWriter, add_to, sorted_pairs
+from mrec.collection.encoder import Encoder
+from mrec.collection.files import FILES, Files, opened, remove, replace_file, sync_directory
+from mrec.collection.packing import Output, Packing, VariableWriter
+from mrec.collection.place import CHECKSUMS, CONTAINER, MASK
+from mrec.errors import ClosedError, DatasetExists, InvalidValue, RecordExists
+
+TEMPORARY = f".{CONTAINER}.tmp"
+SPILL = ".spill-{}.tmp"
+BLOCK = 8 << 20
+
+
+class CollectionWriter:
+    """Writes a collection to a directory. Use it in a `with` block: it finishes at the end, or aborts at an exception.
+
+    codec: "zstd", "lz4" or "none". level: of zstd. threads: that encode; 1 is the caller's own. overwrite: replace a
+    collection that is there, whole, when this one finishes. block_size: raw bytes after which a block is full.
+
+    Until `finish` nothing of it can be opened, and an older collection stays. Thread-safe. RecordExists, RecordLocked,
+    InvalidValue.
+
+    >>> with mrec.CollectionWriter("wind") as w:
+    ...     with w.add_dataset("monday") as d:
+    ...         d.define_array("speed", "float32", dims=("time",), shape=(3,))
+    ...         d.write_array("speed", (0,), [3.5, 4.0, 2.5])
+    ...         d.set_attribute("station", "north")
+    >>> mrec.open_collection("wind")["monday"]["speed"].stats.max
+    4.0
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        codec: str = "zstd",
+        level: int = 3,
+        threads: int = 1,
+        overwrite: bool = False,
+        block_size: int = BLOCK,
+        files: Files = FILES,
+    ) -> None:
+        self._closed = True
+        if codec not in footer.CODECS:
+            raise InvalidValue(f"{codec!r} is no codec of a collection; choose one of {', '.join(footer.CODECS)}")
+        if threads < 1 or not 1 <= block_size < 1 << 31 or not -7 <= level <= 22:
+            raise InvalidValue("threads is 1 or more, block_size from 1 to 2^31 - 1, level from -7 to 22")
+        self.path = os.path.abspath(os.fspath(path))
+        self.codec = codec
+        self._packing = Packing(footer.CODECS[codec], level, block_size)
+        self._files = files
+        self._overwrite = overwrite
+        self._mutex = threading.RLock()
+        self._names: dict[str, int] = {}  # name -> ordinal
+        self._schema_of = numbers_of("i")  # by ordinal; -1: not entered
+        self._open: weakref.WeakSet[DatasetWriter] = weakref.WeakSet()
+        self._variables: dict[str, VariableWriter] = {}
+        self._used: dict[str, VariableWriter | SegmentBuilder] = {}  # in the order of the file
+        self._strings: dict[str, int] = {}
+        self._dtypes: dict[str, tuple[int, Any]] = {}
+        self._schemas: dict[Any, int] = {}
+        self._spills = 0
+        self._made = self._prepare()
+        self._encoder = Encoder(threads)
+        self._closed = False
+
+    def _prepare(self) -> bool:
+        """Take the directory, made when it is missing; whether it was."""
+        try:
+            self._files.mkdir(self.path)
+            made = True
+        except FileExistsError:
+            made = False
+        try:
+            self._lock = Lock(self.path)
+            there = os.listdir(self.path)
+            if CONTAINER in there and not self._overwrite:
+                self._lock.release()
+                raise RecordExists(f"{self.path} is a collection already; pass overwrite=True to replace it")
+            for name in there:
+                if name == TEMPORARY or (name.startswith(".spill-") and name.endswith(".tmp")):
+                    remove(self._files, os.path.join(self.path, name))
+        except BaseException:
+            if made:
+                self._files.rmdir(self.path)
+            raise
+        return made
+
+    def __enter__(self) -> CollectionWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is not None:
+            self.abort()
+        elif not self._closed:
+            self.finish()
+
+    def __del__(self) -> None:
+        if not self._closed:
+            warnings.warn(f"the collection {self.path} was never finished: nothing of it is kept", ResourceWarning, stacklevel=2)  # fmt: skip
+            self.abort()
+
+    def __len__(self) -> int:
+        """The data sets that are entered."""
+        return len(self._schema_of) - self._schema_of.count(-1)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was finished or aborted."""
+        return self._closed
+
+    # ---- data sets ---------------------------------------------------------------------------------------------
+
+    def add_dataset(self, name: str) -> DatasetWriter:
+        """Begin a data set; its place is that of this call. DatasetExists, InvalidValue."""
+        footer.check_name(name, "a data set")
+        with self._mutex:
+            self.check()
+            if name in self._names:
+                raise DatasetExists(f"{self.path} has a data set {name!r} already")
+            if len(self._names) >= (1 << 31) - 1:
+                raise InvalidValue("a collection has at most 2^31 - 1 data sets")
+            ordinal = self._names[name] = len(self._names)
+            self._schema_of.append(-1)
+            writer = DatasetWriter(self, name, ordinal)
+            self._open.add(writer)
+            return writer
+
+    def check(self) -> None:
+        """Raise what went wrong in another thread, or ClosedError."""
+        if self._closed:
+            raise ClosedError(f"the collection {self.path} is finished or aborted")
+        self._encoder.check()
+
+    def variable(self, name: str) -> VariableWriter:
+        """What packs a variable."""
+        with self._mutex:
+            found = self._variables.get(name)
+            if found is None:
+                spill = os.path.join(self.path, SPILL.format(self._spills))
+                self._spills += 1
+                found = VariableWriter(name, spill, self._packing, self._files, self._encoder)
+                self._variables[name] = found
+            return found
+
+    def enter(self, dataset: DatasetWriter) -> None:
+        """Take in a data set that is complete."""
+        with self._mutex:
+            self.check()
+            schema = self._intern(dataset)
+            for name, array in dataset.arrays.items():
+                add_to(array, dataset.name)
+                array.variable.narrays += 1
+                self._used[name] = array.variable
+            if dataset.attributes:
+                builder = self._used.setdefault(footer.DATASETS, SegmentBuilder())
+                pairs = sorted_pairs(dataset.attributes)
+                builder.add_array(dataset.ordinal, dataset.name.encode(), 5, (), (), (), None, [], pairs, (None, None, 1, 1))  # fmt: skip
+            self._schema_of[dataset.ordinal] = schema
+            self._open.discard(dataset)
+
+    def leave(self, dataset: DatasetWriter) -> None:
+        """Forget a data set."""
+        with self._mutex:
+            self._open.discard(dataset)
+
+    def _intern(self, dataset: DatasetWriter) -> int:
+        """The number of the data set's schema."""
+        arrays = tuple([(self._string(name), self._dtype(array.kind.stored)) for name, array in dataset.arrays.items()])
+        own = self._typed(dataset.attributes)
+        inner = tuple([(i, self._typed(array.attributes)) for i, array in enumerate(dataset.arrays.values()) if array.attributes])  # fmt: skip
+        return self._schemas.setdefault((arrays, own, inner), len(self._schemas))
+
+    def _typed(self, found: dict[str, tuple[Any, bytes]]) -> tuple[tuple[int, int], ...]:
+        return tuple([(self._string(key), self._dtype(kind)) for key, (kind, _) in found.items()])
+
+    def _string(self, text: str) -> int:
+        return self._strings.setdefault(text, len(self._strings))
+
+    def _dtype(self, kind: Any) -> int:
+        key = kind if type(kind) is str else repr(kind)
+        return self._dtypes.setdefault(key, (len(self._dtypes), kind))[0]
+
+    # ---- finishing ---------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Write the container and put it in its place. InvalidValue while a data set is open. A failure aborts."""
+        with self._mutex:
+            self.check()
+            still = next(iter(self._open), None)
+            if still is not None:
+                raise InvalidValue(f"the data set {still.name!r} is open: finish or abort it before the collection")
+            try:
+                checksums = self._write()
+                self._publish(checksums)
+            except BaseException:
+                self.abort()
+                raise
+            self._close()
+
+    def _write(self) -> Checksums:
+        path = os.path.join(self.path, TEMPORARY)
+        created = time.time_ns() // 1_000_000
+        segments: dict[str, tuple[int, int]] = {}
+        crcs: dict[str, tuple[int, int, int]] = {}
+        with opened(self._files, path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+            out = Output(self._files, fd, path)
+            out.write(footer.HEAD)
+            waiting = list(self._used)
+            for i, name in enumerate(waiting):
+                for ahead in waiting[i : i + 3]:
+                    if isinstance(variable := self._used[ahead], VariableWriter):
+                        variable.finish()
+                begin = out.begin()
+                _write_segment(self._used[name], out)
+                self._used[name] = SegmentBuilder()  # lets go of the other
+                self._variables.pop(name, None)
+                segments[name] = (begin, out.size - begin)
+                crcs[name] = (begin, out.size - begin, out.crc)
+            stored = footer.pack_footer(self._footer(created, segments))
+            place = (out.size, len(stored), crc32c(stored))
+            out.write(stored + footer.end_of(stored))
+            self._files.sync(fd)
+        return Checksums(out.size, created, place, crcs)
+
+    def _footer(self, created: int, segments: dict[str, tuple[int, int]]) -> footer.Footer:
+        if footer.DATASETS in segments:
+            self._string(footer.DATASETS)
+        dtypes = [kind for _, kind in self._dtypes.values()]
+        schemas = [[[list(p) for p in a], [list(p) for p in b], [[i, [list(p) for p in t]] for i, t in c]] for a, b, c in self._schemas]  # fmt: skip
+        entered = [(name, self._schema_of[i]) for name, i in self._names.items() if self._schema_of[i] >= 0]
+        names, numbers = [name for name, _ in entered], [number for _, number in entered]
+        return footer.Footer(self.codec, created, list(self._strings), dtypes, schemas, [], segments, names, numbers)
+
+    def _publish(self, checksums: Checksums) -> None:
+        """The mask and the checksums of an older container go first: they would be taken for this one's."""
+        self._lock.check()
+        gone = [remove(self._files, os.path.join(self.path, name)) for name in (MASK, CHECKSUMS)]
+        if any(gone):
+            sync_directory(self._files, self.path)
+        self._files.rename(os.path.join(self.path, TEMPORARY), os.path.join(self.path, CONTAINER))
+        self._closed = True  # from here on there is nothing to abort
+        sync_directory(self._files, self.path)
+        if self._made:
+            sync_directory(self._files, os.path.dirname(self.path))
+        replace_file(self._files, os.path.join(self.path, CHECKSUMS), checksums.pack())
+
+    def abort(self) -> None:
+        """Leave nothing of it; an older collection stays."""
+        with self._mutex:
+            if self._closed:
+                self._close()
+                return
+            self._closed = True
+            self._encoder.close()
+            try:
+                for variable in self._variables.values():
+                    variable.remove()
+                remove(self._files, os.path.join(self.path, TEMPORARY))
+                if self._made:
+                    self._files.rmdir(self.path)
+            except OSError:
+                pass  # what is left is removed by the next writer
+            self._close()
+
+    def _close(self) -> None:
+        self._closed = True
+        self._encoder.close()
+        self._variables.clear()
+        self._used.clear()
+        self._lock.release()
+
+
+def _write_segment(segment: VariableWriter | SegmentBuilder, out: Output) -> None:
+    if isinstance(segment, VariableWriter):
+        segment.write_to(out.write)
+        return
+    head, table = segment.write()
+    out.write(head)
+    out.write(table)
+    out.write((len(head) + len(table)).to_bytes(8, "little") + b"ARRF")
