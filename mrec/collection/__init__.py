@@ -2,6 +2,7 @@
 """Collections: many small data sets in one file. Reads and writes ATLAS containers (format 8)."""
 
 from mrec.collection.dataset import DatasetWriter
+from mrec.collection.merge import compact, merge
 from mrec.collection.reader import ArrayView, Collection, Dataset, open_collection
 from mrec.collection.statistics import Statistics
 from mrec.collection.variable import Variable
@@ -15,5 +16,7 @@ __all__ = [
     "DatasetWriter",
     "Statistics",
     "Variable",
+    "compact",
+    "merge",
     "open_collection",
 ]

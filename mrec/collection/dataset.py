@@ -23,20 +23,62 @@ if TYPE_CHECKING:
 Place = tuple[int, int, int]
 
 
+class Declaration:
+    """What an array is declared to be; data sets that declare the same share one. whole: it is one chunk."""
+
+    __slots__ = ("chunk", "dims", "fill", "kind", "packed", "rows", "shape", "stored", "whole", "zeros")
+
+    def __init__(self, name: str, dtype: Any, dims: Any, shape: Any, chunk_shape: Any, fill_value: Any) -> None:
+        check_name(name, "an array")
+        self.kind: Kind = kind_of(dtype)
+        self.stored = self.kind.stored
+        self.shape = _lengths(shape, "shape", 0)
+        self.chunk = grid.default_chunk(self.shape) if chunk_shape is None else _lengths(chunk_shape, "chunk_shape", 1)
+        axes = (dims,) if isinstance(dims, str) else tuple(dims)
+        if len(self.chunk) != len(self.shape) or len(axes) != len(self.shape):
+            raise SchemaError(f"{name!r} has {len(self.shape)} axes, {len(axes)} dims and a chunk of {len(self.chunk)}")
+        if not all(isinstance(axis, str) for axis in axes):
+            raise SchemaError(f"the dims of {name!r} are strings, not {axes!r}")
+        self.dims = tuple([axis.encode() for axis in axes])
+        self.packed = pack_fill(self.kind, fill_value)
+        self.fill = None if self.packed is None else self.packed[1]
+        self.rows = math.prod(self.shape)
+        self.zeros = (0,) * len(self.shape)
+        self.whole = grid.chunk_count(self.shape, self.chunk) == 1
+
+
+class Declarations:
+    """Declarations met so far, the last thousand or so."""
+
+    MOST = 1024
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Declaration] = {}
+
+    def get(self, name: str, dtype: Any, dims: Any, shape: Any, chunk_shape: Any, fill_value: Any) -> Declaration:
+        """That of an array. SchemaError, InvalidValue."""
+        try:
+            chunk = None if chunk_shape is None else tuple(chunk_shape)
+            key = (name, dtype, tuple(dims), tuple(shape), chunk, type(fill_value), repr(fill_value))
+            found = self._known.get(key)
+        except TypeError:
+            return Declaration(name, dtype, dims, shape, chunk_shape, fill_value)
+        if found is None:
+            if len(self._known) >= self.MOST:
+                self._known.clear()
+            found = self._known[key] = Declaration(name, dtype, dims, shape, chunk_shape, fill_value)
+        return found
+
+
 class _Array:
     """An array that was defined. chunks: coordinate -> (block, offset, size), extent."""
 
-    __slots__ = ("attributes", "chunk", "chunks", "dims", "fill", "kind", "order", "packed", "shape", "variable")
+    __slots__ = ("attributes", "chunks", "declared", "order", "variable")
 
-    def __init__(self, variable: VariableWriter, kind: Kind, dims: Any, shape: Any, chunk: Any, packed: Any) -> None:
+    def __init__(self, variable: VariableWriter, declared: Declaration) -> None:
         self.variable = variable
         self.order = variable.next_order()
-        self.kind = kind
-        self.dims = dims
-        self.shape = shape
-        self.chunk = chunk
-        self.packed = packed
-        self.fill = None if packed is None else packed[1]
+        self.declared = declared
         self.chunks: dict[grid.Shape, tuple[Place, Extent]] = {}
         self.attributes: dict[str, tuple[Any, bytes]] = {}
 
@@ -87,60 +129,48 @@ class DatasetWriter:
         SchemaError, InvalidValue.
         """
         collection = self._alive()
-        check_name(name, "an array")
-        kind = kind_of(dtype)
+        declared = collection.declarations.get(name, dtype, dims, shape, chunk_shape, fill_value)
         if name in self.arrays:
             raise SchemaError(f"the array {name!r} is defined already")
-        lengths = _lengths(shape, "shape", 0)
-        chunk = grid.default_chunk(lengths) if chunk_shape is None else _lengths(chunk_shape, "chunk_shape", 1)
-        axes = (dims,) if isinstance(dims, str) else tuple(dims)
-        if len(chunk) != len(lengths) or len(axes) != len(lengths):
-            raise SchemaError(f"{name!r} has {len(lengths)} axes, {len(axes)} dims and a chunk of {len(chunk)}")
-        if not all(isinstance(axis, str) for axis in axes):
-            raise SchemaError(f"the dims of {name!r} are strings, not {axes!r}")
-        packed = pack_fill(kind, fill_value)
-        encoded = tuple([axis.encode() for axis in axes])
-        self.arrays[name] = _Array(collection.variable(name), kind, encoded, lengths, chunk, packed)
+        self.arrays[name] = _Array(collection.variable(name), declared)
 
     def write_array(self, name: str, start: Sequence[int], values: Any) -> None:
         """Write values of any shape that fits, with their first element at `start`; chunks need not be met."""
         collection = self._alive()
         array = self._array(name)
+        declared = array.declared
         collection.check()
-        elements = as_elements(array.kind, values, name)
-        shape = array.shape
+        elements = as_elements(declared.kind, values, name)
         first = tuple(start)
-        if elements.shape == shape and not any(first) and array.chunk >= shape and not array.chunks and shape:
-            if all(c >= n for c, n in zip(array.chunk, shape, strict=True)):  # one chunk, all of it
-                if elements.size:
-                    self._put(array, (0,) * len(shape), elements)
-                return
+        shape = declared.shape
+        if declared.whole and elements.shape == shape and first == declared.zeros:
+            self._put(array, first, elements)
+            return
         if len(first) != len(shape) or elements.ndim != len(shape):
             raise InvalidValue(f"{name!r} has {len(shape)} axes; start has {len(first)}, the values {elements.ndim}")
         stop = tuple(a + n for a, n in zip(first, elements.shape, strict=True))
         if any(a < 0 or b > n for a, b, n in zip(first, stop, shape, strict=True)):
             raise InvalidValue(f"{name!r} has the shape {list(shape)}; {list(first)} to {list(stop)} lies outside")
-        if not shape:
-            self._put(array, (), elements)
-        for coordinate, inside, outside in grid.pieces(first, stop, array.chunk) if shape else ():
+        for coordinate, inside, outside in grid.pieces(first, stop, declared.chunk):
             self._write_piece(array, coordinate, inside, elements[outside])
 
     def _write_piece(self, array: _Array, coordinate: grid.Shape, inside: grid.Region, values: Any) -> None:
-        clipped = grid.clipped(coordinate, array.chunk, array.shape)
+        declared = array.declared
+        clipped = grid.clipped(coordinate, declared.chunk, declared.shape)
         if values.shape != clipped:
             before = array.chunks.get(coordinate)
             if before is None:
-                whole = room(array.kind, clipped, unpack_fill(array.kind, array.packed), self.name)
+                whole = room(declared.kind, clipped, unpack_fill(declared.kind, declared.packed), self.name)
             else:
                 data = array.variable.read(*before[0])
-                whole = decode_chunk(array.kind, data, clipped, self.name)
-            whole = whole.astype(array.kind.numpy)
+                whole = decode_chunk(declared.kind, data, clipped, self.name)
+            whole = whole.astype(declared.kind.numpy)
             whole[inside] = values
             values = whole
         self._put(array, coordinate, values)
 
     def _put(self, array: _Array, coordinate: grid.Shape, values: np.ndarray[Any, Any]) -> None:
-        data, extent = encode_chunk(array.kind, values, array.fill)
+        data, extent = encode_chunk(array.declared.kind, values, array.declared.fill)
         array.chunks[coordinate] = array.variable.append(data), extent
 
     def _array(self, name: str) -> _Array:
@@ -175,30 +205,27 @@ class DatasetWriter:
             self._collection = None
 
 
-def add_to(array: _Array, dataset: str) -> None:
+def add_to(array: _Array, dataset: bytes) -> None:
     """Put an array of a data set into the table of its variable."""
-    number = array.kind.number
-    written = [extent for _, extent in array.chunks.values()]
-    rows = math.prod(array.shape)
-    low, high, nulls, count = _joined(number, written)
-    bound = array.kind.bound
+    declared = array.declared
+    low, high, nulls, count = _joined(declared.kind.number, [extent for _, extent in array.chunks.values()])
+    bound = declared.kind.bound
     statistics = (
         None if low is None else (bound, low),
         None if high is None else (bound, high),
-        nulls + rows - count,
-        rows,
+        nulls + declared.rows - count,
+        declared.rows,
     )
-    chunks = [(coordinate, *place) for coordinate, (place, _) in sorted(array.chunks.items())]
     array.variable.builder.add_array(
         array.order,
-        dataset.encode(),
-        array.kind.code,
-        array.shape,
-        array.chunk,
-        array.dims,
-        array.packed,
-        chunks,
-        sorted_pairs(array.attributes),
+        dataset,
+        declared.kind.code,
+        declared.shape,
+        declared.chunk,
+        declared.dims,
+        declared.packed,
+        [(coordinate, *place) for coordinate, (place, _) in sorted(array.chunks.items())],
+        sorted_pairs(array.attributes) if array.attributes else [],
         statistics,
     )
 

@@ -69,11 +69,11 @@ def _texts(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
 def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[Any, Extent]:
     """The bytes of a chunk (a buffer) and its statistics. fill: bits or bytes, None for none."""
     if kind.width:
-        data = np.ascontiguousarray(values)
+        data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         low, high, nulls = measure(kind.number, data, kind.width, fill)
-        if nulls == data.size:
+        if nulls == values.size:
             low = high = None
-        return data, (low, high, nulls, data.size)
+        return data, (low, high, nulls, values.size)
     try:
         items = [item.encode() if kind.name == "string" else item for item in values.ravel().tolist()]
     except UnicodeEncodeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ class Kind:
     """One element type.
 
     name: ours, also that of numpy. stored: in the container's footer. code: in segments. number: for `measure`; -1 for
-    strings and binary. fill, bound: how a segment keeps fills, minima and maxima.
+    strings and binary. fill, bound: how a segment keeps fills, minima and maxima. width: bytes of an element; 0 for
+    strings and binary.
     """
 
     name: str
@@ -31,14 +32,10 @@ class Kind:
     number: int
     fill: int
     bound: int
+    width: int = 0
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def width(self) -> int:
-        """Bytes of an element; 0 for strings and binary."""
-        return self.numpy.itemsize if self.number >= 0 else 0
 
     @property
     def zero(self) -> Any:
@@ -63,7 +60,7 @@ def _kinds() -> list[Kind]:
     return found
 
 
-BY_CODE = {kind.code: kind for kind in _kinds()}
+BY_CODE = {kind.code: replace(kind, width=kind.numpy.itemsize if kind.number >= 0 else 0) for kind in _kinds()}
 BY_STORED = {kind.stored: kind for kind in BY_CODE.values()}
 BY_NAME = {kind.name: kind for kind in BY_CODE.values()} | BY_STORED
 _SHORT = {"f32": "float32", "f64": "float64", **{f"{a}{n}": f"{b}{n}" for a, b in (("i", "int"), ("u", "uint")) for n in (8, 16, 32, 64)}}  # fmt: skip

@@ -50,7 +50,6 @@ class VariableWriter:
     def __init__(self, name: str, spill: str, packing: Packing, files: Files, encoder: Encoder) -> None:
         self.name = name
         self.builder = SegmentBuilder()
-        self.narrays = 0
         self._spill = spill
         self._spilled = 0
         self._packing = packing
@@ -69,16 +68,13 @@ class VariableWriter:
             return self._order
 
     def append(self, data: Any) -> tuple[int, int, int]:
-        """Keep a chunk: (block, offset in it, size)."""
-        view = memoryview(data)
-        if not view.contiguous:
-            raise InvalidValue("a chunk is contiguous")
-        n = view.nbytes
+        """Keep the bytes of a chunk: (block, offset in it, size)."""
+        n = len(data)
         with self._lock:
             offset = len(self._open)
             if n > MOST or offset > MOST:
                 raise InvalidValue(f"{self.name!r}: a chunk has {n} bytes, more than the 4 GiB that the format can count; choose smaller chunks")  # fmt: skip
-            self._open += view.cast("B") if view.ndim != 1 or view.format != "B" else view
+            self._open += memoryview(data)
             number = len(self._blocks)
             if len(self._open) < self._packing.target:
                 return number, offset, n

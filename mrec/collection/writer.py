@@ -9,12 +9,13 @@ import time
 import warnings
 import weakref
 from array import array as numbers_of
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mrec._core import Lock, SegmentBuilder, crc32c
 from mrec.collection import footer
 from mrec.collection.checksums import Checksums
-from mrec.collection.dataset import DatasetWriter, add_to, sorted_pairs
+from mrec.collection.dataset import DatasetWriter, Declarations, add_to, sorted_pairs
 from mrec.collection.encoder import Encoder
 from mrec.collection.files import FILES, Files, opened, remove, replace_file, sync_directory
 from mrec.collection.packing import Output, Packing, VariableWriter
@@ -70,9 +71,11 @@ class CollectionWriter:
         self._schema_of = numbers_of("i")  # by ordinal; -1: not entered
         self._open: weakref.WeakSet[DatasetWriter] = weakref.WeakSet()
         self._variables: dict[str, VariableWriter] = {}
-        self._used: dict[str, VariableWriter | SegmentBuilder] = {}  # in the order of the file
+        self._used: dict[str, Any] = {}  # in the order of the file
         self._strings: dict[str, int] = {}
-        self._dtypes: dict[str, tuple[int, Any]] = {}
+        self._dtypes: dict[Any, int] = {}
+        self._known: dict[Any, int] = {}  # schema -> its number
+        self.declarations = Declarations()
         self._schemas: dict[Any, int] = {}
         self._spills = 0
         self._made = self._prepare()
@@ -131,15 +134,18 @@ class CollectionWriter:
         footer.check_name(name, "a data set")
         with self._mutex:
             self.check()
-            if name in self._names:
-                raise DatasetExists(f"{self.path} has a data set {name!r} already")
-            if len(self._names) >= (1 << 31) - 1:
-                raise InvalidValue("a collection has at most 2^31 - 1 data sets")
-            ordinal = self._names[name] = len(self._names)
-            self._schema_of.append(-1)
-            writer = DatasetWriter(self, name, ordinal)
+            writer = DatasetWriter(self, name, self._reserve(name))
             self._open.add(writer)
             return writer
+
+    def _reserve(self, name: str) -> int:
+        if name in self._names:
+            raise DatasetExists(f"{self.path} has a data set {name!r} already")
+        if len(self._names) >= (1 << 31) - 1:
+            raise InvalidValue("a collection has at most 2^31 - 1 data sets")
+        ordinal = self._names[name] = len(self._names)
+        self._schema_of.append(-1)
+        return ordinal
 
     def check(self) -> None:
         """Raise what went wrong in another thread, or ClosedError."""
@@ -163,14 +169,14 @@ class CollectionWriter:
         with self._mutex:
             self.check()
             schema = self._intern(dataset)
+            own = dataset.name.encode()
             for name, array in dataset.arrays.items():
-                add_to(array, dataset.name)
-                array.variable.narrays += 1
+                add_to(array, own)
                 self._used[name] = array.variable
             if dataset.attributes:
                 builder = self._used.setdefault(footer.DATASETS, SegmentBuilder())
                 pairs = sorted_pairs(dataset.attributes)
-                builder.add_array(dataset.ordinal, dataset.name.encode(), 5, (), (), (), None, [], pairs, (None, None, 1, 1))  # fmt: skip
+                builder.add_array(dataset.ordinal, own, 5, (), (), (), None, [], pairs, (None, None, 1, 1))  # fmt: skip
             self._schema_of[dataset.ordinal] = schema
             self._open.discard(dataset)
 
@@ -181,20 +187,41 @@ class CollectionWriter:
 
     def _intern(self, dataset: DatasetWriter) -> int:
         """The number of the data set's schema."""
-        arrays = tuple([(self._string(name), self._dtype(array.kind.stored)) for name, array in dataset.arrays.items()])
-        own = self._typed(dataset.attributes)
-        inner = tuple([(i, self._typed(array.attributes)) for i, array in enumerate(dataset.arrays.values()) if array.attributes])  # fmt: skip
+        arrays = dataset.arrays
+        own = tuple([(key, _hashable(kind)) for key, (kind, _) in dataset.attributes.items()])
+        inner = tuple([(i, tuple([(key, _hashable(kind)) for key, (kind, _) in array.attributes.items()])) for i, array in enumerate(arrays.values()) if array.attributes])  # fmt: skip
+        key = (tuple([(name, array.declared.stored) for name, array in arrays.items()]), own, inner)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._schema(footer.Schema(*key))
+        return found
+
+    def _schema(self, schema: footer.Schema) -> int:
+        arrays = self._pool(schema.arrays)
+        own = self._pool(schema.attributes)
+        inner = tuple([(i, self._pool(typed)) for i, typed in schema.array_attributes])
         return self._schemas.setdefault((arrays, own, inner), len(self._schemas))
 
-    def _typed(self, found: dict[str, tuple[Any, bytes]]) -> tuple[tuple[int, int], ...]:
-        return tuple([(self._string(key), self._dtype(kind)) for key, (kind, _) in found.items()])
+    def adopt_dataset(self, name: str, schema: footer.Schema) -> int:
+        """Enter a data set whose arrays `adopt` brings; its ordinal. DatasetExists."""
+        with self._mutex:
+            ordinal = self._reserve(name)
+            self._schema_of[ordinal] = self._schema(schema)
+            return ordinal
+
+    def adopt(self, segments: Mapping[str, Any]) -> None:
+        """Take segments that write themselves: name -> something with `write_to`."""
+        self._used.update(segments)
+
+    def _pool(self, typed: Iterable[tuple[str, Any]]) -> tuple[tuple[int, int], ...]:
+        return tuple([(self._string(name), self._dtype(kind)) for name, kind in typed])
 
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))
 
     def _dtype(self, kind: Any) -> int:
-        key = kind if type(kind) is str else repr(kind)
-        return self._dtypes.setdefault(key, (len(self._dtypes), kind))[0]
+        key = _hashable(kind)
+        return self._dtypes.setdefault(key, len(self._dtypes))
 
     # ---- finishing ---------------------------------------------------------------------------------------------
 
@@ -241,7 +268,7 @@ class CollectionWriter:
     def _footer(self, created: int, segments: dict[str, tuple[int, int]]) -> footer.Footer:
         if footer.DATASETS in segments:
             self._string(footer.DATASETS)
-        dtypes = [kind for _, kind in self._dtypes.values()]
+        dtypes = [{"list": [key[0]]} if type(key) is tuple else key for key in self._dtypes]
         schemas = [[[list(p) for p in a], [list(p) for p in b], [[i, [list(p) for p in t]] for i, t in c]] for a, b, c in self._schemas]  # fmt: skip
         entered = [(name, self._schema_of[i]) for name, i in self._names.items() if self._schema_of[i] >= 0]
         names, numbers = [name for name, _ in entered], [number for _, number in entered]
@@ -286,8 +313,13 @@ class CollectionWriter:
         self._lock.release()
 
 
-def _write_segment(segment: VariableWriter | SegmentBuilder, out: Output) -> None:
-    if isinstance(segment, VariableWriter):
+def _hashable(kind: Any) -> Any:
+    """A type that may be a key: of a list, the type of its elements in a tuple."""
+    return kind if type(kind) is not dict else tuple(kind["list"])
+
+
+def _write_segment(segment: Any, out: Output) -> None:
+    if not isinstance(segment, SegmentBuilder):
         segment.write_to(out.write)
         return
     head, table = segment.write()

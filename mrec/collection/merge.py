@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several collections into one, and one without its deleted data sets: blocks are moved as they are stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from mrec._core import SegmentBuilder
+from mrec.collection import footer
+from mrec.collection.packing import Sink
+from mrec.collection.place import CONTAINER
+from mrec.collection.reader import Collection, open_collection
+from mrec.collection.segment import END, MAGIC, PIECE, Segment
+from mrec.collection.writer import CollectionWriter
+from mrec.errors import CorruptData, InvalidValue
+
+
+def merge(target: str | os.PathLike[str], sources: Iterable[Any], *, overwrite: bool = False) -> None:
+    """Make one collection of several: all data sets that are not deleted, one source after the other.
+
+    Blocks are moved, not compressed anew; those of which no data set needs anything are left out. sources: paths or
+    open collections. DatasetExists when a name is in two of them.
+    """
+    opened = [source if isinstance(source, Collection) else open_collection(source) for source in sources]
+    if not opened:
+        raise InvalidValue("there is nothing to merge")
+    _Merge(target, opened, overwrite).run()
+
+
+def compact(path: str | os.PathLike[str]) -> None:
+    """Rewrite a collection without its deleted data sets and without blocks that nothing needs any more.
+
+    Data sets keep their order and get new ordinals. The old one stays until the new one takes its place.
+    """
+    merge(path, [path], overwrite=True)
+
+
+class _Merge:
+    """Fills a writer with the schemas of the data sets, and with segments that move the blocks."""
+
+    def __init__(self, target: Any, sources: Sequence[Collection], overwrite: bool) -> None:
+        codec = sources[0].codec
+        self.writer = CollectionWriter(target, codec=codec if codec in footer.CODECS else "none", overwrite=overwrite)
+        self.sources = sources
+
+    def run(self) -> None:
+        """All of it."""
+        with self.writer:
+            moved: dict[str, Moved] = {}
+            for source in self.sources:
+                for name in source.names:
+                    self._add(source, name, moved)
+            self.writer.adopt(moved)
+
+    def _add(self, source: Collection, name: str, moved: dict[str, Moved]) -> None:
+        schema = source.footer.schema(source.footer.ordinals[name])
+        ordinal = self.writer.adopt_dataset(name, schema)
+        for variable in [array for array, _ in schema.arrays] + [footer.DATASETS] * bool(schema.attributes):
+            moved.setdefault(variable, Moved()).add(source.segment(variable), name, ordinal)
+
+
+class Moved:
+    """A segment made of parts of others."""
+
+    def __init__(self) -> None:
+        self._builder = SegmentBuilder()
+        self._blocks: dict[tuple[int, int], int] = {}  # (segment, block) -> new number
+        self._moves: list[tuple[Segment, int]] = []
+        self._kept: dict[int, Segment] = {}
+
+    def add(self, segment: Segment, dataset: str, ordinal: int) -> None:
+        """An array of another segment."""
+        number = segment.numbers.get(dataset)
+        if number is None:
+            raise CorruptData(f"{segment.where}: the data set {dataset!r} is missing")
+        source = segment.footer
+        code, shape, dims, chunk, fill, _ = source.array(number)
+        chunks = [
+            (place, self._block(segment, block), offset, size) for place, block, offset, size in source.chunks(number)
+        ]
+        pairs = sorted((key.encode(), value) for key, value in source.pairs(number))
+        axes = tuple([dim.encode() for dim in dims])
+        statistics = source.statistics(number)
+        if statistics is None:
+            raise InvalidValue(f"{segment.where}: {dataset!r} has no statistics; write the collection anew")
+        self._builder.add_array(
+            ordinal, dataset.encode(), code, shape, chunk, axes, fill, sorted(chunks), pairs, statistics
+        )
+
+    def _block(self, segment: Segment, block: int) -> int:
+        self._kept[id(segment)] = segment
+        found = self._blocks.setdefault((id(segment), block), len(self._moves))
+        if found == len(self._moves):
+            self._moves.append((segment, block))
+        return found
+
+    def write_to(self, sink: Sink) -> None:
+        """The blocks, as they are stored, and the footer."""
+        at = 0
+        for segment, block in self._moves:
+            offset, stored, raw, codec = segment.footer.block(block)
+            for piece in _pieces(segment, offset, stored):
+                sink(piece)
+            self._builder.add_block(at, stored, raw, codec)
+            at += stored
+        head, table = self._builder.write()
+        sink(head)
+        sink(table)
+        sink((len(head) + len(table)).to_bytes(8, "little") + MAGIC)
+
+
+def _pieces(segment: Segment, offset: int, n: int) -> Iterator[bytes]:
+    for done in range(0, n, PIECE):
+        yield segment.place.read(CONTAINER, segment.offset + offset + done, min(PIECE, n - done))
+
+
+__all__ = ["END", "compact", "merge"]
