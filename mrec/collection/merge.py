@@ -9,6 +9,7 @@ from typing import Any
 
 from mrec._core import SegmentBuilder
 from mrec.collection import footer
+from mrec.collection.files import FILES, Files
 from mrec.collection.packing import Sink
 from mrec.collection.place import CONTAINER
 from mrec.collection.reader import Collection, open_collection
@@ -17,7 +18,9 @@ from mrec.collection.writer import CollectionWriter
 from mrec.errors import CorruptData, InvalidValue
 
 
-def merge(target: str | os.PathLike[str], sources: Iterable[Any], *, overwrite: bool = False) -> None:
+def merge(
+    target: str | os.PathLike[str], sources: Iterable[Any], *, overwrite: bool = False, files: Files = FILES
+) -> None:
     """Make one collection of several: all data sets that are not deleted, one source after the other.
 
     Blocks are moved, not compressed anew; those of which no data set needs anything are left out. sources: paths or
@@ -26,23 +29,25 @@ def merge(target: str | os.PathLike[str], sources: Iterable[Any], *, overwrite: 
     opened = [source if isinstance(source, Collection) else open_collection(source) for source in sources]
     if not opened:
         raise InvalidValue("there is nothing to merge")
-    _Merge(target, opened, overwrite).run()
+    _Merge(target, opened, overwrite, files).run()
 
 
-def compact(path: str | os.PathLike[str]) -> None:
+def compact(path: str | os.PathLike[str], *, files: Files = FILES) -> None:
     """Rewrite a collection without its deleted data sets and without blocks that nothing needs any more.
 
     Data sets keep their order and get new ordinals. The old one stays until the new one takes its place.
     """
-    merge(path, [path], overwrite=True)
+    merge(path, [path], overwrite=True, files=files)
 
 
 class _Merge:
     """Fills a writer with the schemas of the data sets, and with segments that move the blocks."""
 
-    def __init__(self, target: Any, sources: Sequence[Collection], overwrite: bool) -> None:
+    def __init__(self, target: Any, sources: Sequence[Collection], overwrite: bool, files: Files) -> None:
         codec = sources[0].codec
-        self.writer = CollectionWriter(target, codec=codec if codec in footer.CODECS else "none", overwrite=overwrite)
+        self.writer = CollectionWriter(
+            target, codec=codec if codec in footer.CODECS else "none", overwrite=overwrite, files=files
+        )
         self.sources = sources
 
     def run(self) -> None:

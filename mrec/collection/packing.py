@@ -152,6 +152,14 @@ class VariableWriter:
                 n = min(PIECE, block.stored - done)
                 sink(read_all(self._files, fd, n, block.offset + done, self._spill))
 
+    def drop(self) -> None:
+        """Nothing of it is wanted: once it is all stored, remove it."""
+        for block in self._blocks:
+            if block.future is not None:
+                block.future.result()
+        self._open = bytearray()
+        self.remove()
+
     def remove(self) -> None:
         """Remove the temporary file."""
         if self._spilled:

@@ -249,6 +249,9 @@ class CollectionWriter:
             out = Output(self._files, fd, path)
             out.write(footer.HEAD)
             waiting = list(self._used)
+            for name, variable in self._variables.items():
+                if name not in self._used:  # only data sets that were dropped had it
+                    variable.drop()
             for i, name in enumerate(waiting):
                 for ahead in waiting[i : i + 3]:
                     if isinstance(variable := self._used[ahead], VariableWriter):
@@ -256,7 +259,6 @@ class CollectionWriter:
                 begin = out.begin()
                 _write_segment(self._used[name], out)
                 self._used[name] = SegmentBuilder()  # lets go of the other
-                self._variables.pop(name, None)
                 segments[name] = (begin, out.size - begin)
                 crcs[name] = (begin, out.size - begin, out.crc)
             stored = footer.pack_footer(self._footer(created, segments))
@@ -296,14 +298,19 @@ class CollectionWriter:
             self._closed = True
             self._encoder.close()
             try:
-                for variable in self._variables.values():
-                    variable.remove()
-                remove(self._files, os.path.join(self.path, TEMPORARY))
-                if self._made:
-                    self._files.rmdir(self.path)
-            except OSError:
-                pass  # what is left is removed by the next writer
-            self._close()
+                self._clean()
+            finally:
+                self._close()
+
+    def _clean(self) -> None:
+        try:
+            for variable in self._variables.values():
+                variable.remove()
+            remove(self._files, os.path.join(self.path, TEMPORARY))
+            if self._made:
+                self._files.rmdir(self.path)
+        except OSError:
+            pass  # what is left is removed by the next writer
 
     def _close(self) -> None:
         self._closed = True
