@@ -22,6 +22,7 @@ def _example_folder(request: pytest.FixtureRequest, doctest_namespace: dict[str,
     if isinstance(request.node, DoctestItem):
         request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
         write_water(Path("water.mrec"))
+        write_set(Path("set"))
         doctest_namespace |= {"mrec": mrec, "np": np}
 
 
@@ -38,3 +39,12 @@ def write_water(path: Path) -> None:
     with mrec.TrajectoryWriter(path, schema, durable=False) as writer:
         for i in range(10):
             writer.append(100 * i, time=0.2 * i, atoms={name: np.arange(3.0) + i for name in "xyz"})
+
+
+def write_set(path: Path) -> None:
+    with mrec.CollectionWriter(path) as writer:
+        for month, (name, values) in enumerate({"jan": [1.5, 2.5, 4.0], "feb": [8.0]}.items()):
+            with writer.add_dataset(name) as dataset:
+                dataset.define_array("temperature", "float32", dims=("time",), shape=(len(values),))
+                dataset.write_array("temperature", (0,), values)
+                dataset.set_attribute("month", month + 1)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from mrec.cli import bench, cat, convert, export, head, info, ls, pack, plot, repair, unpack, verify, watch
+from mrec.cli import bench, cat, collect, convert, export, head, info, ls, pack, plot, repair, unpack, verify, watch
 from mrec.cli.choice import WrongCall, one_line
 from mrec.cli.help import Commands, Help
 from mrec.errors import MrecError
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line, all of it."""
     made = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.", formatter_class=Help)
     commands = Commands(made.add_subparsers(title="commands", required=True, metavar="COMMAND"))
-    for module in (info, ls, head, convert, export, cat, plot, pack, unpack, verify, repair, watch, bench):
+    for module in (info, ls, head, convert, export, cat, plot, pack, unpack, collect, verify, repair, watch, bench):
         module.add_parser(commands)
     return made
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mrec.box import Box
+from mrec.cli import collections
 from mrec.cli.head import number
 from mrec.cli.sizes import disk_usage, human
 from mrec.frame import Frame
@@ -17,13 +18,16 @@ from mrec.frame import Frame
 def add_parser(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser("info", help="say what a record holds", description=__doc__)
-    parser.add_argument("path", metavar="PATH", help="a record")
+    parser.add_argument("path", metavar="PATH", help="a record or a collection")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the summary."""
+    if collections.is_collection(arguments.path):
+        collections.info(arguments)
+        return
     found = summary(arguments.path)
     if arguments.json:
         print(json.dumps(_as_json(found), indent=1, allow_nan=False))

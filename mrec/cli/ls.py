@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mrec.cli import collections
 from mrec.cli.sizes import human
 from mrec.errors import NotARecord, RecordNotFound
 from mrec.trajectory.storage import codec_names
@@ -36,13 +37,16 @@ class Node:
 def add_parser(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser("ls", help="list groups and arrays: types, shapes, codecs, sizes", description=__doc__)
-    parser.add_argument("path", metavar="PATH", help="a record, or a group in one")
+    parser.add_argument("path", metavar="PATH", help="a record, or a group in one, or a collection")
     parser.add_argument("--json", action="store_true", help="print a list of nodes as JSON")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the tree."""
+    if collections.is_collection(arguments.path):
+        collections.ls(arguments)
+        return
     nodes = list(walk(arguments.path))
     if arguments.json:
         print(json.dumps([asdict(node) for node in nodes], indent=1))

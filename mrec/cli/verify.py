@@ -8,6 +8,7 @@ import json
 import sys
 from typing import Any
 
+from mrec.cli import collections
 from mrec.cli.progress import counter
 from mrec.cli.sizes import human
 from mrec.errors import NotARecord
@@ -21,7 +22,7 @@ def add_parser(commands: Any) -> None:
         description="Check every checksum and every rule of a record; nothing is changed.",
         epilog="The exit code is 0 when nothing is found, 1 when something is, 2 when there is no record.",
     )
-    parser.add_argument("path", metavar="PATH", help="a record: closed, crashed, or being written")
+    parser.add_argument("path", metavar="PATH", help="a record: closed, crashed, or being written; or a collection")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing, the exit code says it")
     parser.set_defaults(run=run)
@@ -30,6 +31,9 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings, one a line."""
     import mrec
+
+    if collections.is_collection(arguments.path):
+        return collections.verify(arguments)
 
     try:
         with counter("chunks") as progress:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Collections: many small data sets in one file. Reads and writes ATLAS containers (format 8)."""
 
+from mrec.collection.collect import collect
 from mrec.collection.dataset import DatasetWriter
 from mrec.collection.merge import compact, merge
 from mrec.collection.reader import ArrayView, Collection, Dataset, open_collection
@@ -16,6 +17,7 @@ __all__ = [
     "DatasetWriter",
     "Statistics",
     "Variable",
+    "collect",
     "compact",
     "merge",
     "open_collection",

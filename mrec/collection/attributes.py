@@ -83,7 +83,8 @@ def _scalar_type(value: Any) -> str:
         return "binary"
     if isinstance(value, (np.datetime64, datetime.datetime, datetime.date)):
         return STAMP
-    raise SchemaError(f"{value!r} ({type(value).__name__}) is no attribute: store a bool, number, text, bytes, time, or a list of one")  # fmt: skip
+    what = "a bool, number, text, bytes, time, or a list of one"
+    raise SchemaError(f"{value!r} ({type(value).__name__}) is no attribute: store {what}")
 
 
 def _pack_scalar(name: str, value: Any) -> bytes:

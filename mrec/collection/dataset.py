@@ -180,9 +180,10 @@ class DatasetWriter:
         return found
 
     def set_attribute(self, key: str, value: Any, dtype: str | None = None) -> None:
-        """An attribute of the data set: bool, number, text, bytes, time, or a list of one of them. dtype: to store it as.
+        """An attribute of the data set: bool, number, text, bytes, time, or a list of one; SchemaError for others.
 
-        SchemaError for any other."""
+        dtype: to store it as.
+        """
         self._alive()
         self.attributes[_key(key)] = attributes.pack(value, dtype)
 

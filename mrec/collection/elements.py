@@ -71,9 +71,8 @@ def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[A
     if kind.width:
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         low, high, nulls = measure(kind.number, data, kind.width, fill)
-        if nulls == values.size:
-            low = high = None
-        return data, (low, high, nulls, values.size)
+        count = values.size
+        return data, ((None, None, nulls, count) if nulls == count else (low, high, nulls, count))
     try:
         items = [item.encode() if kind.name == "string" else item for item in values.ravel().tolist()]
     except UnicodeEncodeError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Blocks on their way to bytes: in the caller's thread, or in others with the caller held back when they cannot follow."""
+"""Blocks on their way to bytes: in the caller's thread, or in others, which hold it back when they cannot follow."""
 
 from __future__ import annotations
 

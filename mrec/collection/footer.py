@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mrec._core import block_decode, block_encode, unpack_msgpack
+from mrec._core import block_encode, frame_decode, unpack_msgpack
 from mrec.collection.attributes import LISTS, SCALARS, STAMP
 from mrec.errors import CorruptData, InvalidValue, UnsupportedVersion
 
@@ -94,17 +94,10 @@ def tail_of(end: bytes, size: int, where: str) -> int:
 def unpack_footer(data: bytes, limit: int, where: str) -> tuple[Footer, bytes]:
     """The footer that these stored bytes are, and its MessagePack; segments lie between byte 8 and `limit`."""
     try:
-        text = unpack_frame(data)
+        text = frame_decode(data)
         return _footer(unpack_msgpack(text), limit), text
     except CorruptData as e:
         raise CorruptData(f"{where}: {e}") from None
-
-
-def unpack_frame(data: bytes) -> bytes:
-    """The content of the zstd frame, which need not say how long it is."""
-    from mrec._core import frame_decode
-
-    return frame_decode(data)
 
 
 def _want(condition: bool, what: str) -> None:
@@ -136,7 +129,7 @@ def _footer(found: Any, limit: int) -> Footer:
 def _is_type(dtype: Any) -> bool:
     if type(dtype) is dict:
         child = dtype.get("list")
-        return len(dtype) == 1 and _is_list(child, 1) and child[0] in LISTS
+        return len(dtype) == 1 and type(child) is list and len(child) == 1 and child[0] in LISTS
     return type(dtype) is str and (dtype in _NAMES)
 
 
@@ -146,7 +139,10 @@ def _pairs(pairs: Any, strings: list[str], dtypes: list[Any]) -> tuple[tuple[str
     for pair in pairs:
         _want(_is_list(pair, 2), "a schema")
         name, dtype = pair
-        _want(type(name) is int and 0 <= name < len(strings) and type(dtype) is int and 0 <= dtype < len(dtypes), "an index of a schema")  # fmt: skip
+        _want(
+            type(name) is int and 0 <= name < len(strings) and type(dtype) is int and 0 <= dtype < len(dtypes),
+            "an index of a schema",
+        )
         found.append((strings[name], dtypes[dtype]))
     _want(len({name for name, _ in found}) == len(found), "a name twice in a schema")
     return tuple(found)
@@ -240,6 +236,3 @@ def _pack(value: Any) -> bytes:
 def end_of(stored: bytes) -> bytes:
     """What follows a stored footer."""
     return struct.pack("<QI", len(stored), VERSION) + MAGIC
-
-
-__all__ = ["Footer", "Schema", "block_decode", "pack_footer", "unpack_footer"]

@@ -63,14 +63,14 @@ def _kinds() -> list[Kind]:
 BY_CODE = {kind.code: replace(kind, width=kind.numpy.itemsize if kind.number >= 0 else 0) for kind in _kinds()}
 BY_STORED = {kind.stored: kind for kind in BY_CODE.values()}
 BY_NAME = {kind.name: kind for kind in BY_CODE.values()} | BY_STORED
-_SHORT = {"f32": "float32", "f64": "float64", **{f"{a}{n}": f"{b}{n}" for a, b in (("i", "int"), ("u", "uint")) for n in (8, 16, 32, 64)}}  # fmt: skip
+_SHORT = {f"{name[0]}{name.lstrip('abcdefghijklmnopqrstuvwxyz')}": name for name in BY_NAME if name[-1].isdigit()}
 
 #: The types of segments that no array may have, by code.
 REFUSED = {0: "bool", 13: "fixed_size_list", 14: "list"}
 
 
 def kind_of(spec: Any) -> Kind:
-    """The type that `spec` names: "float32", "f32", np.float32, a numpy dtype, str, bytes. SchemaError: none of them."""
+    """The type that `spec` names: "float32", "f32", np.float32, a numpy dtype, str, bytes. SchemaError: no such."""
     if isinstance(spec, Kind):
         return spec
     if isinstance(spec, str):

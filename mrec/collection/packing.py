@@ -73,7 +73,9 @@ class VariableWriter:
         with self._lock:
             offset = len(self._open)
             if n > MOST or offset > MOST:
-                raise InvalidValue(f"{self.name!r}: a chunk has {n} bytes, more than the 4 GiB that the format can count; choose smaller chunks")  # fmt: skip
+                raise InvalidValue(
+                    f"{self.name!r}: a chunk of {n} bytes is too large for the format; choose smaller ones"
+                )
             self._open += memoryview(data)
             number = len(self._blocks)
             if len(self._open) < self._packing.target:

@@ -40,7 +40,7 @@ class Place(ABC):
     def put(self, name: str, data: bytes) -> None:
         """Replace a small file, whole or not at all."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - not all keep something open
         """Let go of what is open."""
 
 

@@ -179,7 +179,10 @@ class Collection(Mapping[str, "Dataset"]):
         """The statistics of a variable in each data set. UnknownName."""
         self._check_variable(name)
         segment = self.segment(name)
-        found = ((dataset, statistics_of(segment.info(i).kind, segment.footer.statistics(i))) for dataset, i in self._live(name))  # fmt: skip
+        found = (
+            (dataset, statistics_of(segment.info(i).kind, segment.footer.statistics(i)))
+            for dataset, i in self._live(name)
+        )
         return {dataset: one for dataset, one in found if one is not None}
 
     def attribute(self, key: str, variable: str | None = None) -> dict[str, Any]:
@@ -213,7 +216,7 @@ class Collection(Mapping[str, "Dataset"]):
         return [_typed(schema, variable).get(key) for schema in self.footer.schemas]
 
     def select(self, condition: Callable[[Mapping[str, Statistics]], bool]) -> list[str]:
-        """The data sets whose statistics, by variable, meet the condition; one that lacks a variable asked for does not.
+        """The data sets whose statistics, by variable, meet the condition; one that lacks a variable does not.
 
         >>> mrec.open_collection("set").select(lambda s: s["temperature"].max > 5)
         ['feb']
@@ -242,7 +245,7 @@ class Collection(Mapping[str, "Dataset"]):
         return to_pandas(self)
 
     def delete(self, names: str | Iterable[str]) -> None:
-        """Hide data sets for good: their ordinals go into `deleted.mask`, their bytes stay. UnknownName changes nothing.
+        """Hide data sets for good: their ordinals go into `deleted.mask`, their bytes stay. UnknownName.
 
         A collection that was opened before still has them. `mrec.collection.compact` gets the space back.
         """

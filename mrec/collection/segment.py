@@ -133,7 +133,8 @@ class Segment:
             raise CorruptData(f"{self.where}: a chunk is there twice")
         whole = self._whole(info, chunks, start, stop)
         out = whole if whole is not None else self._gather(info, chunks, wanted, shape)
-        out = out[(*take, ...)]  # the dots keep an array of no axes one
+        chosen: Any = (*take, Ellipsis)
+        out = out[chosen]  # the dots keep an array of no axes one
         return out.squeeze(axis=dropped) if dropped else out
 
     def _whole(self, info: ArrayInfo, chunks: Any, start: Any, stop: Any) -> np.ndarray[Any, Any] | None:

@@ -115,7 +115,9 @@ class CollectionWriter:
 
     def __del__(self) -> None:
         if not self._closed:
-            warnings.warn(f"the collection {self.path} was never finished: nothing of it is kept", ResourceWarning, stacklevel=2)  # fmt: skip
+            warnings.warn(
+                f"the collection {self.path} was never finished: nothing of it is kept", ResourceWarning, stacklevel=2
+            )
             self.abort()
 
     def __len__(self) -> int:
@@ -176,7 +178,7 @@ class CollectionWriter:
             if dataset.attributes:
                 builder = self._used.setdefault(footer.DATASETS, SegmentBuilder())
                 pairs = sorted_pairs(dataset.attributes)
-                builder.add_array(dataset.ordinal, own, 5, (), (), (), None, [], pairs, (None, None, 1, 1))  # fmt: skip
+                builder.add_array(dataset.ordinal, own, 5, (), (), (), None, [], pairs, (None, None, 1, 1))
             self._schema_of[dataset.ordinal] = schema
             self._open.discard(dataset)
 
@@ -189,7 +191,13 @@ class CollectionWriter:
         """The number of the data set's schema."""
         arrays = dataset.arrays
         own = tuple([(key, _hashable(kind)) for key, (kind, _) in dataset.attributes.items()])
-        inner = tuple([(i, tuple([(key, _hashable(kind)) for key, (kind, _) in array.attributes.items()])) for i, array in enumerate(arrays.values()) if array.attributes])  # fmt: skip
+        inner = tuple(
+            [
+                (i, tuple([(key, _hashable(kind)) for key, (kind, _) in array.attributes.items()]))
+                for i, array in enumerate(arrays.values())
+                if array.attributes
+            ]
+        )
         key = (tuple([(name, array.declared.stored) for name, array in arrays.items()]), own, inner)
         found = self._known.get(key)
         if found is None:
@@ -271,7 +279,10 @@ class CollectionWriter:
         if footer.DATASETS in segments:
             self._string(footer.DATASETS)
         dtypes = [{"list": [key[0]]} if type(key) is tuple else key for key in self._dtypes]
-        schemas = [[[list(p) for p in a], [list(p) for p in b], [[i, [list(p) for p in t]] for i, t in c]] for a, b, c in self._schemas]  # fmt: skip
+        schemas = [
+            [[list(p) for p in a], [list(p) for p in b], [[i, [list(p) for p in t]] for i, t in c]]
+            for a, b, c in self._schemas
+        ]
         entered = [(name, self._schema_of[i]) for name, i in self._names.items() if self._schema_of[i] >= 0]
         names, numbers = [name for name, _ in entered], [number for _, number in entered]
         return footer.Footer(self.codec, created, list(self._strings), dtypes, schemas, [], segments, names, numbers)

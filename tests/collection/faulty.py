@@ -188,8 +188,13 @@ JOBS = [
     Job("create", _nothing, lambda path, files: write(path, NEW, files, False), [None, full(NEW)]),
     Job("overwrite", _old, lambda path, files: write(path, NEW, files, True), [full(OLD), full(NEW)]),
     # The old mask goes before the new container comes, so that it never hides a new data set.
-    Job("overwrite deleted", _old_deleted, lambda path, files: write(path, NEW, files, True), [KEPT, full(OLD), full(NEW)]),
+    Job(
+        "overwrite deleted",
+        _old_deleted,
+        lambda path, files: write(path, NEW, files, True),
+        [KEPT, full(OLD), full(NEW)],
+    ),
     Job("delete", _old, _delete, [full(OLD), without(full(OLD), "set1")]),
     Job("compact", _old_deleted, lambda path, files: compact(path, files=files), [KEPT, full(OLD), KEPT]),
     Job("merge", _two, _merge, [full(OLD), full(OLD) | {"set9": values(9, 9)}]),
-]  # fmt: skip
+]

@@ -120,10 +120,24 @@ def test_what_an_array_may_not_be(tmp_path: Path) -> None:
                 dataset.define_array("x", dtype, ("t",), (2,))
         with pytest.raises(SchemaError, match="no fill"):
             dataset.define_array("x", "binary", ("t",), (2,), fill_value=b"")
-        for dtype, fill in (("int8", 200), ("int8", 1.5), ("uint8", -1), ("float32", "a"), ("string", 1), ("int8", True)):
+        for dtype, fill in (
+            ("int8", 200),
+            ("int8", 1.5),
+            ("uint8", -1),
+            ("float32", "a"),
+            ("string", 1),
+            ("int8", True),
+        ):
             with pytest.raises(SchemaError):
                 dataset.define_array("x", dtype, ("t",), (2,), fill_value=fill)
-        for shape, chunk in (((2,), (0,)), ((-1,), None), ((2, 2), None), ((2,), (2, 2)), ((1 << 32,), None), ((1.5,), None)):
+        for shape, chunk in (
+            ((2,), (0,)),
+            ((-1,), None),
+            ((2, 2), None),
+            ((2,), (2, 2)),
+            ((1 << 32,), None),
+            ((1.5,), None),
+        ):
             with pytest.raises(SchemaError):
                 dataset.define_array("x", "int8", ("t",), shape, chunk)
         dataset.define_array("x", "int8", ("t",), (2,))

@@ -54,7 +54,9 @@ def with_segment(data: bytes) -> bytes:
     n = struct.unpack("<Q", whole[offset + size - 12 : offset + size - 4])[0]
     blocks = whole[offset : offset + size - 12 - n]
     segment = blocks + data + struct.pack("<Q", len(data)) + b"ARRF"
-    changed = footer.Footer(found.codec, 0, found.strings, found.dtypes, found.raw_schemas, [], {}, found.names, found.schema_numbers)  # fmt: skip
+    changed = footer.Footer(
+        found.codec, 0, found.strings, found.dtypes, found.raw_schemas, [], {}, found.names, found.schema_numbers
+    )
     body = whole[:33439]
     changed.segments = {name: at for name, at in found.segments.items() if at[0] + at[1] <= len(body)}
     changed.segments["s"] = (len(body), len(segment))

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Out of a collection: xarray, pandas, frames and records, ASE structures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mrec.box import Box
+from mrec.collection.collect import CELL, COORDINATES, ORIGIN, PERIODIC
+from mrec.errors import InvalidValue
+from mrec.frame import Block, Frame
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+    from mrec.collection.reader import Collection, Dataset
+
+
+def to_xarray(dataset: Dataset) -> xarray.Dataset:
+    """A data set as an `xarray.Dataset`; an array that has the name of its only dimension is a coordinate."""
+    import xarray
+
+    attributes = dataset.attributes
+    coordinates = {*attributes.pop(COORDINATES, []), *(name for name in dataset if dataset[name].dims == (name,))}
+    variables = {name: _variable(dataset[name]) for name in dataset}
+    found = xarray.Dataset({name: one for name, one in variables.items() if name not in coordinates}, attrs=attributes)
+    return found.assign_coords({name: variables[name] for name in variables if name in coordinates})
+
+
+def _variable(array: Any) -> Any:
+    values, attributes = array[...], array.attributes
+    kind = attributes.get("dtype")
+    if kind == "bool" and values.dtype == np.uint8:
+        values = values.astype(bool)
+        del attributes["dtype"]
+    elif kind == "timedelta64[ns]" and values.dtype == np.int64:
+        values = values.view("m8[ns]")
+        del attributes["dtype"]
+    elif values.dtype.kind == "T":
+        values = values.astype(object)
+    fill = array.fill_value
+    encoding = {} if fill is None or values.dtype.kind in "OM" else {"_FillValue": fill}
+    return (array.dims, values, attributes, encoding)
+
+
+def to_pandas(collection: Collection) -> pandas.DataFrame:
+    """One row per data set: its attributes, and for each variable "<name>.min", ".max", ".null_count", ".row_count"."""
+    import pandas
+
+    names = collection.names
+    keys = dict.fromkeys(key for schema in collection.footer.schemas for key, _ in schema.attributes)
+    columns: dict[str, dict[str, Any]] = {}
+    for key in keys:
+        if found := collection.attribute(key):
+            columns[key] = found
+    for variable in collection.variables:
+        by_dataset = collection.stats_by_dataset(variable)
+        for part in ("min", "max", "null_count", "row_count") if by_dataset else ():
+            columns[f"{variable}.{part}"] = {name: getattr(one, part) for name, one in by_dataset.items()}
+    series = {
+        key: pandas.Series(found, dtype=None if found else object).reindex(names) for key, found in columns.items()
+    }
+    return pandas.DataFrame(series, index=pandas.Index(names, name="dataset"))
+
+
+def to_frame(dataset: Dataset) -> Frame:
+    """A data set whose arrays are "<block>.<column>" as a frame, as `mrec collect` makes it of one."""
+    attributes = dataset.attributes
+    blocks: dict[str, Block] = {}
+    for name, array in dataset.items():
+        block, dot, column = name.partition(".")
+        if not dot:
+            raise InvalidValue(f"the array {name!r} is no column: its name is not <block>.<column>")
+        values = array[...]
+        flags = array.attributes.get("dtype") == "bool"
+        blocks.setdefault(block, Block())[column] = values.astype(bool) if flags else values
+    step, time = attributes.pop("step", None), attributes.pop("time", None)
+    box = None
+    if CELL in attributes:
+        rows = np.reshape(attributes.pop(CELL), (3, 3))
+        box = Box.from_rows(rows, origin=attributes.pop(ORIGIN, None), periodic=attributes.pop(PERIODIC, True))
+    per_step: dict[str, Any] = {
+        key: np.array(value) if isinstance(value, list) else value for key, value in attributes.items()
+    }
+    return Frame(blocks, step=step, time=time, box=box, values=per_step)
+
+
+def to_record(collection: Collection, path: str | os.PathLike[str], names: Iterable[str] | None = None) -> None:
+    """A record whose trajectory has the data sets as frames, in their order; all, or those named.
+
+    The first one decides what the schema is. Steps are numbered anew unless those of the data sets increase.
+    """
+    import mrec
+
+    chosen = collection.names if names is None else list(names)
+    if not chosen:
+        raise InvalidValue("a record needs one data set at least")
+    frames = [to_frame(collection[name]) for name in chosen]
+    steps: list[Any] = [frame.step for frame in frames]
+    given = None not in steps and all(a < b for a, b in zip(steps, steps[1:], strict=False))
+    with mrec.TrajectoryWriter(path, mrec.Schema.from_frame(frames[0])) as writer:
+        for i, frame in enumerate(frames):
+            frame.step = frame.step if given else i
+            writer.append(None, frame)
+
+
+def to_atoms(dataset: Dataset) -> Any:
+    """A data set as `ase.Atoms`, with energy and forces where it has them."""
+    import ase
+    from ase.calculators import singlepoint
+
+    calculator: Any = singlepoint.SinglePointCalculator
+
+    attributes = dataset.attributes
+    cell, periodic = attributes.pop(CELL, None), attributes.pop(PERIODIC, False)
+    attributes.pop(ORIGIN, None)
+    arrays = {name: array[...] for name, array in dataset.items()}
+    if "positions" not in arrays or "numbers" not in arrays:
+        raise InvalidValue(f"{dataset.name!r} has no positions and numbers: these are no atoms")
+    made: Any = ase.Atoms(arrays.pop("numbers"), arrays.pop("positions"), pbc=periodic)
+    if cell is not None:
+        made.set_cell(np.reshape(cell, (3, 3)))
+    results = {key: arrays.pop(key) for key in ("forces",) if key in arrays}
+    results |= {key: attributes.pop(key) for key in ("energy", "free_energy") if key in attributes}
+    for key, values in arrays.items():
+        made.set_array(key, values.astype(str) if values.dtype.kind == "T" else values)
+    made.info.update(attributes)
+    if results:
+        made.calc = calculator(made, **results)
+    return made

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Into collections and out of them again: xarray, NetCDF, Zarr, records, ASE, pandas; and the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mrec
+from mrec.cli import main
+from mrec.collection import collect
+from mrec.collection.convert import to_atoms, to_frame, to_record
+from mrec.collection.verify import verify_collection
+from tests.collection import golden
+
+xarray: Any = pytest.importorskip("xarray")
+
+
+def example(seed: int) -> Any:
+    time = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[ns]")
+    values = np.random.default_rng(seed).normal(size=(3, 2))
+    values[1, 1] = np.nan
+    return xarray.Dataset(
+        {
+            "t": (("time", "x"), values.astype("f4"), {"units": "K"}),
+            "label": (("x",), np.array(["a", "longer"], object)),
+            "flag": (("x",), np.array([True, False])),
+            "n": ((), np.int16(seed)),
+        },
+        coords={"time": time, "x": [10, 20], "lon": ("x", [0.5, 1.5])},
+        attrs={"title": f"set {seed}", "levels": [1, 2, 3]},
+    )
+
+
+def test_there_and_back_by_xarray(tmp_path: Path) -> None:
+    collect(tmp_path / "set", [(f"s{i}", example(i)) for i in range(3)])
+    found = mrec.open_collection(tmp_path / "set")
+    for i in range(3):
+        back = found.to_xarray(f"s{i}")
+        xarray.testing.assert_identical(back.drop_attrs(), example(i).drop_attrs())
+        assert back.attrs == example(i).attrs and back.t.attrs == {"units": "K"}
+        assert back.flag.dtype == bool
+    assert found.stats("t").null_count == 3
+
+
+@pytest.mark.parametrize("kind", ["netcdf", "zarr"])
+def test_a_folder_of_files(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("netCDF4" if kind == "netcdf" else "zarr")
+    (tmp_path / "in").mkdir()
+    for i in range(2):
+        data = example(i).drop_vars(["label", "flag"])
+        if kind == "netcdf":
+            data.to_netcdf(tmp_path / "in" / f"s{i}.nc", engine="netcdf4")
+        else:
+            data.to_zarr(tmp_path / "in" / f"s{i}.zarr", consolidated=False)
+    collect(tmp_path / "set", [tmp_path / "in"])
+    found = mrec.open_collection(tmp_path / "set")
+    assert found.names == ["s0", "s1"]
+    back = found.to_xarray("s1")
+    wanted = example(1).drop_vars(["label", "flag"])
+    assert np.array_equal(back.t, wanted.t, equal_nan=True) and (back.time == wanted.time).all()
+
+
+def make_record(path: Path) -> list[mrec.Frame]:
+    frames = []
+    for i in range(4):
+        atoms = {"x": np.arange(3.0) + i, "element": ["O", "H", "H"], "free": [True, False, True]}
+        box = mrec.Box.from_lengths(10, 11, 12 + i)
+        frames.append(mrec.Frame({"atoms": atoms}, step=10 * i, time=0.5 * i, box=box, values={"pe": -1.0 * i}))
+    with mrec.TrajectoryWriter(path, mrec.Schema.from_frame(frames[0])) as writer:
+        for frame in frames:
+            writer.append(None, frame)
+    return frames
+
+
+def test_frames_of_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frames = make_record(tmp_path / "run.mrec")
+    assert main(["collect", str(tmp_path / "run.mrec"), "-o", str(tmp_path / "set")]) == 0
+    assert "4 data sets" in capsys.readouterr().out
+    found = mrec.open_collection(tmp_path / "set")
+    assert found.names == [f"run.{i}" for i in range(4)]
+    assert found.select(lambda s: s["atoms.x"].max > 4) == ["run.3"]
+    for i, frame in enumerate(frames):
+        back = to_frame(found[f"run.{i}"])
+        assert back.blocks == frame.blocks and back.box == frame.box
+        assert (back.step, back.time, back.values) == (frame.step, frame.time, frame.values)
+    to_record(found, tmp_path / "back.mrec")
+    with mrec.open(tmp_path / "back.mrec") as record:
+        assert record.trajectory.steps.tolist() == [0, 10, 20, 30]
+        assert record.trajectory[2].blocks == frames[2].blocks
+
+
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # in ASE
+def test_structures_with_energies_and_forces(tmp_path: Path) -> None:
+    build = pytest.importorskip("ase.build")
+    emt = pytest.importorskip("ase.calculators.emt")
+    given = []
+    for i in range(3):
+        atoms = build.bulk("Cu", cubic=True)
+        atoms.rattle(0.01, seed=i)
+        atoms.calc = emt.EMT()
+        atoms.get_forces()
+        atoms.info["source"] = f"rattle {i}"
+        given.append(atoms)
+    collect(tmp_path / "set", [(f"c{i}", atoms) for i, atoms in enumerate(given)])
+    found = mrec.open_collection(tmp_path / "set")
+    assert list(found.attribute("energy").values()) == [atoms.get_potential_energy() for atoms in given]
+    for i, atoms in enumerate(given):
+        back = to_atoms(found[f"c{i}"])
+        assert np.array_equal(back.positions, atoms.positions) and np.array_equal(back.cell, atoms.cell)
+        assert np.array_equal(back.get_forces(), atoms.get_forces()) and back.info["source"] == f"rattle {i}"
+        assert back.get_potential_energy() == atoms.get_potential_energy()
+
+
+def test_a_row_for_each_data_set() -> None:
+    pytest.importorskip("pandas")
+    frame = mrec.open_collection(golden.FOLDER / "one_deleted").to_pandas()
+    assert frame.index.tolist() == ["first", "dritte-ü"]
+    assert frame.loc["first", "i"] == -5 and frame.loc["dritte-ü", "only"] == "here"
+    assert frame.loc["dritte-ü", "temperature.row_count"] == 600 and frame.loc["first", "scalar.max"] == 5
+
+
+def test_the_commands_know_collections(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = str(golden.FOLDER / "one_deleted")
+    assert main(["info", path]) == 0
+    assert "2 data sets, 1 deleted" in capsys.readouterr().out
+    assert main(["info", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["variables"]["temperature"]["elements"] == 800
+    assert main(["ls", path, "--json"]) == 0
+    assert [row["dataset"] for row in json.loads(capsys.readouterr().out)] == ["first", "dritte-ü"]
+    assert main(["verify", path]) == 0
+    assert "warning there is no data.atlas.crc" in capsys.readouterr().out
+
+
+def test_verify_finds_damage(tmp_path: Path) -> None:
+    collect(tmp_path / "set", [("a", example(1))], codec="none")
+    assert verify_collection(tmp_path / "set") == []
+    data = bytearray((tmp_path / "set" / "data.atlas").read_bytes())
+    data[9] ^= 1
+    (tmp_path / "set" / "data.atlas").write_bytes(data)
+    assert any("checksum" in line for line in verify_collection(tmp_path / "set"))
