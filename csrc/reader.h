@@ -5,9 +5,8 @@
 
 #include "cache.h"
 #include "codec.h"
+#include "strided.h"
 #include "vfs.h"
-
-#define MREC_MAX_AXES 8
 
 /* What zarr.json says of an array. Copied by mrec_source_open. */
 typedef struct mrec_array_spec {

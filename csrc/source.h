@@ -5,6 +5,7 @@
 
 #include "index.h"
 #include "reader.h"
+#include "vlen.h"
 
 #include <pthread.h>
 
@@ -27,12 +28,6 @@ struct mrec_source {
     ptrdiff_t chunk_strides[MREC_MAX_AXES]; /* of the array's axes in a decoded chunk */
     pthread_rwlock_t lock;                  /* the length, which a refresh changes */
 };
-
-/* A string of a decoded chunk, or the fill. */
-typedef struct mrec_ref {
-    const uint8_t *text;
-    uint64_t size;
-} mrec_ref;
 
 /* A chunk by its coordinates in the grid of chunks. */
 typedef struct mrec_chunk {

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Axes of an array that the core takes. */
+#define MREC_MAX_AXES 8
+
 /* One axis of the box: how many, and the bytes from one to the next on either side (0: the same one again). */
 typedef struct mrec_axis {
     uint64_t n;

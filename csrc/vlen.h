@@ -5,6 +5,12 @@
 
 #include "status.h"
 
+/* A string, in memory that somebody else holds. */
+typedef struct mrec_ref {
+    const uint8_t *text;
+    uint64_t size;
+} mrec_ref;
+
 /* True when n bytes are UTF-8 as Unicode defines it: no overlong form, no surrogate, nothing above U+10FFFF. */
 bool mrec_utf8_valid(const void *bytes, size_t n);
 

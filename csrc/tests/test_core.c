@@ -152,7 +152,7 @@ int main(void) {
                  {"zframe", test_zframe},   {"codec", test_codec},     {"runs", test_runs},
                  {"damage", test_damage},   {"shard", test_shard},     {"options", test_options},
                  {"strided", test_strided}, {"reader", test_reader},   {"archive", test_archive},
-                 {"writer", test_writer},   {"threads", test_threads}};
+                 {"encode", test_encode},   {"writer", test_writer},   {"threads", test_threads}};
     static const struct {
         const char *name;
         unsigned features;

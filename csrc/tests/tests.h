@@ -24,6 +24,7 @@ void test_shard(void);
 void test_options(void);
 void test_strided(void);
 void test_reader(void);
+void test_encode(void);
 void test_archive(void);
 void test_writer(void);
 void test_threads(void);

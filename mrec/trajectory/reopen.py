@@ -322,7 +322,7 @@ def _array_plan(
         rows_per_chunk=shard.chunk_shape[0],
         chunks_per_shard=meta.grid[0] // shard.chunk_shape[0],
         pipeline=shard.inner.pipeline,
-        fill=meta.fill_bytes(),
+        fill=b"" if meta.data_type == "string" else meta.fill_bytes(),
         length=length,
         doc_length=doc_length,
         tail=tail,

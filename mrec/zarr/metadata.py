@@ -15,6 +15,9 @@ from mrec.zarr.json import dump, parse_object
 
 MAX_BYTES = 2**63 - 1
 
+#: MREC_MAX_AXES of csrc/strided.h.
+MOST_AXES = 8
+
 _NUMPY: dict[str, Any] = {
     "bool": np.bool_,
     **{f"{kind}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
@@ -95,8 +98,8 @@ class ArrayMeta:
         return parse_chain(self.codecs, self.grid, element(self.data_type), self.where)
 
     def fill_bytes(self) -> bytes:
-        """One element of the fill as memory has it; b"" for strings."""
-        return b"" if self.data_type == "string" else np.array(self.fill, self.dtype).tobytes()
+        """One element of the fill as memory has it; the text of a string."""
+        return self.fill.encode() if self.data_type == "string" else np.array(self.fill, self.dtype).tobytes()
 
     def document(self, length: int | None = None) -> str:
         """The text of `zarr.json`, with another length of the first axis when one is given."""
@@ -172,6 +175,11 @@ def split_leading(document: dict[str, Any]) -> tuple[str, str]:
     return parse_array(dump(document), "zarr.json").split_leading()
 
 
+def fill_of(meta: ArrayMeta) -> np.ndarray:
+    """The fill as an array without axes."""
+    return np.array(meta.fill, meta.dtype)
+
+
 def _with_attributes(document: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
     return {**document, "attributes": attributes} if attributes else document
 
@@ -245,6 +253,33 @@ def _dimension_names(value: Any, ndim: int, where: str) -> tuple[str | None, ...
     if not isinstance(value, list) or len(value) != ndim or not all(n is None or isinstance(n, str) for n in value):
         raise CorruptData(f"{where}: dimension_names is no list of {ndim} names: {value!r}")
     return tuple(value)
+
+
+def source_spec(meta: ArrayMeta) -> dict[str, Any] | None:
+    """What `mrec._core.Source` and `Encoder` have to know of an array; None when they have no form for its codecs."""
+    chain = meta.chain
+    shard, inner = chain.shard, chain
+    if shard is not None:
+        inner = shard.inner
+        if chain.pipeline or chain.order != tuple(range(len(chain.order))) or inner.shard is not None:
+            return None
+    if len(meta.shape) > MOST_AXES:
+        return None
+    return {
+        "code": meta.code,
+        "shape": meta.shape,
+        "grid": meta.grid,
+        "chunk": shard.chunk_shape if shard else meta.grid,
+        "sharded": shard is not None,
+        "index_at_end": shard is not None and shard.index_at_end,
+        "index_checked": shard is not None and shard.index_checked,
+        "index_big": shard is not None and shard.index_big,
+        "order": inner.order,
+        "separator": meta.separator,
+        "v2_keys": meta.v2_keys,
+        "pipeline": inner.pipeline,
+        "fill": meta.fill_bytes(),
+    }
 
 
 # ---- fill values -------------------------------------------------------------------------------------------------

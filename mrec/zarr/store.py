@@ -7,17 +7,13 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from mrec._core import Cache, Source
 from mrec.zarr.generic import GenericSource
-from mrec.zarr.metadata import ArrayMeta
+from mrec.zarr.metadata import ArrayMeta, source_spec
 
 #: What reads an array.
 AnySource = Source | GenericSource
-
-#: MREC_MAX_AXES of reader.h.
-MOST_AXES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,31 +131,3 @@ def open_store(root: str | os.PathLike[str], reading: Reading = DEFAULT) -> Stor
 
         return ZipStore(root, reading=reading)
     return FilesystemStore(root, reading)
-
-
-def source_spec(meta: ArrayMeta) -> dict[str, Any] | None:
-    """What `mrec._core.Source` has to know of an array, beside its place; None when it has no form for its codecs."""
-    chain = meta.chain
-    shard, inner = chain.shard, chain
-    if shard is not None:
-        inner = shard.inner
-        if chain.pipeline or chain.order != tuple(range(len(chain.order))) or inner.shard is not None:
-            return None
-    if len(meta.shape) > MOST_AXES:
-        return None
-    fill = meta.fill.encode() if meta.data_type == "string" else meta.fill_bytes()
-    return {
-        "code": meta.code,
-        "shape": meta.shape,
-        "grid": meta.grid,
-        "chunk": shard.chunk_shape if shard else meta.grid,
-        "sharded": shard is not None,
-        "index_at_end": shard is not None and shard.index_at_end,
-        "index_checked": shard is not None and shard.index_checked,
-        "index_big": shard is not None and shard.index_big,
-        "order": inner.order,
-        "separator": meta.separator,
-        "v2_keys": meta.v2_keys,
-        "pipeline": inner.pipeline,
-        "fill": fill,
-    }

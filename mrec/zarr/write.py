@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import os
-import struct
 from typing import Any
 
 import numpy as np
 
-from mrec import _core
-from mrec.zarr.codecs import parse_chain
-from mrec.zarr.metadata import ArrayMeta, GroupMeta, element
+from mrec.zarr.encoding import file_encoder
+from mrec.zarr.metadata import ArrayMeta, GroupMeta
 
 CHUNK_BYTES = 512 * 1024
 #: So many chunks are files of their own; more share one shard.
@@ -49,15 +47,14 @@ def write_array(
     grid = (rows * nchunks, *chunk[1:]) if sharded else chunk
     fill: Any = "" if data_type == "string" else np.zeros((), values.dtype)[()]
     meta = ArrayMeta(values.shape, data_type, grid, stored, fill, attributes=attributes or {})
-    pipeline = parse_chain(codecs, chunk, element(data_type), path).pipeline
+    encoder = file_encoder(meta)
     os.mkdir(path)
     _write(os.path.join(path, "zarr.json"), meta.document().encode())
-    encoded = [_core.encode(pipeline, _chunk_bytes(values, i, rows, data_type)) for i in range(nchunks)]
-    files = [_shard(encoded)] if sharded else encoded
-    for i, content in enumerate(files):
+    for i in range(min(nchunks, 1) if sharded else nchunks):
+        part = values[i * grid[0] : (i + 1) * grid[0]] if values.ndim else values
         name = "/".join(["c", *([str(i)] if values.ndim else []), *["0"] * (values.ndim - 1)])
         os.makedirs(os.path.dirname(os.path.join(path, name)), exist_ok=True)
-        _write(os.path.join(path, name), content)
+        _write(os.path.join(path, name), encoder.encode(part))
 
 
 def _extents(values: np.ndarray, data_type: str) -> tuple[int, int]:
@@ -79,26 +76,8 @@ def _sharding(chunk: tuple[int, ...], codecs: list[Any]) -> dict[str, Any]:
     return {"name": "sharding_indexed", "configuration": conf}
 
 
-def _chunk_bytes(values: np.ndarray, i: int, rows: int, data_type: str) -> bytes:
-    """Chunk i before its codecs: its full extent, padded with fill."""
-    part = values[i * rows : (i + 1) * rows] if values.ndim else values
-    if data_type == "string":
-        texts = [str(text).encode() for text in part.ravel().tolist()]
-        return struct.pack("<I", len(texts)) + b"".join(struct.pack("<I", len(t)) + t for t in texts)
-    raw = np.ascontiguousarray(part).tobytes()
-    whole = values.itemsize * (int(np.prod(values.shape[1:])) * rows if values.ndim else 1)
-    return raw + bytes(whole - len(raw))
-
-
-def _shard(chunks: list[bytes]) -> bytes:
-    """Chunks, then the index and its checksum."""
-    ends = np.cumsum([len(chunk) for chunk in chunks], dtype=np.uint64)
-    sizes = np.array([len(chunk) for chunk in chunks], np.uint64)
-    index = np.stack([ends - sizes, sizes], axis=1).astype("<u8").tobytes()
-    return b"".join(chunks) + index + struct.pack("<I", _core.crc32c(index))
-
-
-def _write(path: str, content: bytes) -> None:
+def _write(path: str, content: bytes | None) -> None:
+    assert content is not None  # without skip_fill every chunk is there
     with open(path, "xb") as file:
         file.write(content)
         file.flush()

@@ -12,7 +12,7 @@ from pathlib import Path
 from mrec.errors import MrecError
 from mrec.trajectory.schema import Schema
 from mrec.zarr import metadata
-from mrec.zarr.store import source_spec
+from mrec.zarr.metadata import source_spec
 from tests.flips import stores
 from tests.fuzz.place import folder, look
 
