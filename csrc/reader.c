@@ -23,6 +23,8 @@
 typedef struct request {
     mrec_worker *worker;
     uint64_t start, stop;
+    uint64_t low[MREC_MAX_AXES], high[MREC_MAX_AXES]; /* of the axes after the first */
+    uint64_t row_elements;                            /* within these */
     uint8_t *out;
     ptrdiff_t stride;
     const int64_t *next; /* where the stretches begin that are wanted after these rows, `rows` each */
@@ -185,6 +187,18 @@ mrec_status mrec_source_refresh(mrec_source *source, uint64_t length, mrec_error
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */
 
+/* All of the axes after the first. */
+static void want_rows(const mrec_source *source, request *want) {
+    for (uint32_t i = 1; i < source->spec.ndim; i++)
+        want->high[i] = source->spec.shape[i];
+    want->row_elements = source->row_elements;
+}
+
+/* Whether the rows are wanted whole. */
+static bool wants_rows(const mrec_source *source, const request *want) {
+    return want->row_elements == source->row_elements;
+}
+
 /* Copy the part of a chunk that is wanted. chunk: from its row `row` on; NULL: fill. */
 static void scatter(const mrec_source *source, const mrec_chunk *c, const uint8_t *chunk, uint64_t row,
                     const uint8_t *fill, const request *want) {
@@ -194,19 +208,19 @@ static void scatter(const mrec_source *source, const mrec_chunk *c, const uint8_
     uint8_t *to = want->out;
     ptrdiff_t stride = (ptrdiff_t)source->unit;
     for (uint32_t i = spec->ndim; i-- > 0;) {
-        uint64_t first = c->at[i] * spec->chunk[i], last = spec->shape[i], low = 0, begin = first;
+        uint64_t first = c->at[i] * spec->chunk[i], last = want->high[i], low = want->low[i];
         if (i == 0) {
             low = want->start;
             last = want->stop;
             stride = want->stride;
-            begin = first > low ? first : low;
         }
+        uint64_t begin = first > low ? first : low;
         if (last - first > spec->chunk[i])
             last = first + spec->chunk[i];
         axes[i] = (mrec_axis){last - begin, chunk ? source->chunk_strides[i] : 0, stride};
         from += (ptrdiff_t)(begin - first - (i == 0 ? row : 0)) * axes[i].from;
         to += (ptrdiff_t)(begin - low) * stride;
-        stride *= (ptrdiff_t)spec->shape[i];
+        stride *= (ptrdiff_t)(want->high[i] - want->low[i]);
     }
     mrec_copy_strided(from, to, axes, spec->ndim, source->unit);
 }
@@ -231,8 +245,8 @@ static mrec_status hold(mrec_source *source, request *want, mrec_item *item, mre
  * that place. */
 static uint64_t count_straight(const mrec_source *source, const mrec_chunk *c, const request *want, void **to) {
     uint64_t rows = source->spec.ndim ? source->spec.chunk[0] : 1, first = source->spec.ndim ? c->at[0] * rows : 0;
-    if (mrec_source_is_string(source) || !source->close_rows || first < want->start || want->stop - first < rows ||
-        want->stride != (ptrdiff_t)(source->row_elements * source->unit))
+    if (mrec_source_is_string(source) || !source->close_rows || !wants_rows(source, want) || first < want->start ||
+        want->stop - first < rows || want->stride != (ptrdiff_t)(source->row_elements * source->unit))
         return 0;
     *to = want->out + (ptrdiff_t)(first - want->start) * want->stride;
     return source->in_rows ? (want->stop - first) / rows : 1;
@@ -279,13 +293,13 @@ static mrec_fetch plan(const mrec_source *source, const mrec_chunk *c, request *
     uint64_t first, rows = source->spec.chunk[0], n = wanted_rows(source, c, want, &first);
     bool again = want->nnext > 0 && want->next[0] >= 0 && (uint64_t)want->next[0] / rows == c->at[0];
     uint64_t row_bytes = source->row_elements * source->unit;
-    if (source->spec.unverified && source->plain && source->close_rows && !again &&
+    if (source->spec.unverified && source->plain && source->close_rows && !again && wants_rows(source, want) &&
         source->chunk_bytes - n * row_bytes >= MREC_LEFT_OUT) {
         fetch.part = true;
         fetch.skip = first * row_bytes;
         fetch.size = n * row_bytes;
     } else {
-        fetch.keep = want->few && n < rows; /* what is wanted whole is seldom wanted again */
+        fetch.keep = want->few && (n < rows || !wants_rows(source, want)); /* what was wanted whole seldom is again */
     }
     return fetch;
 }
@@ -335,15 +349,15 @@ static mrec_status read_chunk(mrec_source *source, mrec_chunk *c, request *want,
 }
 
 /* Step to the next chunk in C order within the wanted rows; false after the last. */
-static bool next_chunk(const mrec_source *source, mrec_chunk *c, uint64_t last_row_chunk) {
+static bool next_chunk(const mrec_source *source, const request *want, mrec_chunk *c) {
     const mrec_array_spec *spec = &source->spec;
     for (uint32_t i = spec->ndim; i-- > 0;) {
-        uint64_t last = i == 0 ? last_row_chunk : (spec->shape[i] - 1) / spec->chunk[i];
+        uint64_t last = ((i == 0 ? want->stop : want->high[i]) - 1) / spec->chunk[i];
         if (c->at[i] < last) {
             c->at[i]++;
             return true;
         }
-        c->at[i] = 0;
+        c->at[i] = want->low[i] / spec->chunk[i]; /* of the first axis nothing follows */
     }
     return false;
 }
@@ -358,19 +372,16 @@ static mrec_status check_rows(const mrec_source *source, uint64_t start, uint64_
 
 static mrec_status read_rows(mrec_source *source, request *want, mrec_error *error) {
     const mrec_array_spec *spec = &source->spec;
-    if (want->start == want->stop || source->row_elements == 0)
+    if (want->start == want->stop || want->row_elements == 0)
         return MREC_OK;
     mrec_chunk c = {0};
-    uint64_t last = 0;
-    if (spec->ndim > 0) {
-        c.at[0] = want->start / spec->chunk[0];
-        last = (want->stop - 1) / spec->chunk[0];
-    }
+    for (uint32_t i = 0; i < spec->ndim; i++)
+        c.at[i] = (i == 0 ? want->start : want->low[i]) / spec->chunk[i];
     uint64_t done;
     do {
         MREC_TRY(read_chunk(source, &c, want, &done, error));
         c.at[0] += done - 1;
-    } while (next_chunk(source, &c, last));
+    } while (next_chunk(source, want, &c));
     return MREC_OK;
 }
 
@@ -426,6 +437,7 @@ mrec_status mrec_source_gather(mrec_source *source, const int64_t *starts, uint6
     request want = {.out = out, .stride = stride, .rows = rows};
     MREC_TRY(mrec_worker_take(source->cache, &want.worker, error));
     pthread_rwlock_rdlock(&source->lock);
+    want_rows(source, &want);
     if (stride == 0)
         want.stride = (ptrdiff_t)(source->row_elements * source->unit);
     mrec_status status = gather(source, starts, n, &want, item, error);
@@ -457,9 +469,9 @@ static mrec_status add_strings(const mrec_ref *refs, size_t n, mrec_buffer *text
 static mrec_status gather_strings(mrec_source *source, request *want, mrec_buffer *text, mrec_buffer *ends,
                                   mrec_error *error) {
     int64_t first = (int64_t)want->start;
-    size_t n = (size_t)((want->stop - want->start) * source->row_elements);
+    size_t n = (size_t)((want->stop - want->start) * want->row_elements);
     estimate(source, &first, 1, want);
-    want->stride = (ptrdiff_t)(source->row_elements * sizeof(mrec_ref));
+    want->stride = (ptrdiff_t)(want->row_elements * sizeof(mrec_ref));
     want->out = malloc(n * sizeof(mrec_ref) + 1);
     if (want->out == NULL)
         return mrec_fail_memory(error);
@@ -473,14 +485,54 @@ static mrec_status gather_strings(mrec_source *source, request *want, mrec_buffe
     return status;
 }
 
-mrec_status mrec_source_read_strings(mrec_source *source, uint64_t start, uint64_t stop, mrec_buffer *text,
+/* A request for a box, which is checked. Under the read lock. */
+static mrec_status want_box(const mrec_source *source, const uint64_t *low, const uint64_t *high, request *want,
+                            mrec_error *error) {
+    const uint32_t ndim = source->spec.ndim;
+    want->start = ndim ? low[0] : 0;
+    want->stop = ndim ? high[0] : 1;
+    want->row_elements = 1;
+    MREC_TRY(check_rows(source, want->start, want->stop, error));
+    for (uint32_t i = 1; i < ndim; i++) {
+        if (low[i] > high[i] || high[i] > source->spec.shape[i])
+            return mrec_fail(error, MREC_E_VALUE, source->path, "%" PRIu64 " to %" PRIu64 " of %" PRIu64 " in axis %u",
+                             low[i], high[i], source->spec.shape[i], i);
+        want->low[i] = low[i];
+        want->high[i] = high[i];
+        want->row_elements *= high[i] - low[i];
+    }
+    want->rows = want->stop - want->start;
+    return MREC_OK;
+}
+
+mrec_status mrec_source_read_box(mrec_source *source, const uint64_t *low, const uint64_t *high, void *out,
+                                 mrec_error *error) {
+    if (mrec_source_is_string(source))
+        return mrec_fail(error, MREC_E_VALUE, source->path, "an array of strings is read by mrec_source_read_strings");
+    request want = {.out = out};
+    MREC_TRY(mrec_worker_take(source->cache, &want.worker, error));
+    pthread_rwlock_rdlock(&source->lock);
+    mrec_status status = want_box(source, low, high, &want, error);
+    if (status == MREC_OK) {
+        int64_t first = (int64_t)want.start;
+        want.stride = (ptrdiff_t)(want.row_elements * source->unit);
+        estimate(source, &first, 1, &want);
+        status = read_rows(source, &want, error);
+    }
+    pthread_rwlock_unlock(&source->lock);
+    mrec_item_release(source->cache, want.last_item);
+    mrec_worker_give(source->cache, want.worker);
+    return status;
+}
+
+mrec_status mrec_source_read_strings(mrec_source *source, const uint64_t *low, const uint64_t *high, mrec_buffer *text,
                                      mrec_buffer *ends, mrec_error *error) {
     if (!mrec_source_is_string(source))
         return mrec_fail(error, MREC_E_VALUE, source->path, "not an array of strings");
-    request want = {.start = start, .stop = stop, .rows = stop - start};
+    request want = {0};
     MREC_TRY(mrec_worker_take(source->cache, &want.worker, error));
     pthread_rwlock_rdlock(&source->lock);
-    mrec_status status = check_rows(source, start, stop, error);
+    mrec_status status = want_box(source, low, high, &want, error);
     if (status == MREC_OK)
         status = gather_strings(source, &want, text, ends, error);
     pthread_rwlock_unlock(&source->lock);

@@ -60,9 +60,13 @@ mrec_status mrec_source_read(mrec_source *, uint64_t start, uint64_t stop, void 
 mrec_status mrec_source_gather(mrec_source *, const int64_t *starts, uint64_t n, uint64_t rows, void *out,
                                ptrdiff_t item, ptrdiff_t stride, mrec_error *);
 
-/* mrec_source_read for strings: appends to *text the bytes of every string, and to *ends (as u64) the position in
- * *text after each. */
-mrec_status mrec_source_read_strings(mrec_source *, uint64_t start, uint64_t stop, mrec_buffer *text, mrec_buffer *ends,
-                                     mrec_error *);
+/* A box of the array: low[i] to high[i] of each axis, in C order close together to out. VALUE when it is outside the
+ * shape. Only the chunks that it meets are read. */
+mrec_status mrec_source_read_box(mrec_source *, const uint64_t *low, const uint64_t *high, void *out, mrec_error *);
+
+/* The same for strings: appends to *text the bytes of every string, and to *ends (as u64) the position in *text after
+ * each. */
+mrec_status mrec_source_read_strings(mrec_source *, const uint64_t *low, const uint64_t *high, mrec_buffer *text,
+                                     mrec_buffer *ends, mrec_error *);
 
 #endif

@@ -49,7 +49,10 @@ cdef extern from "reader.h" nogil:
     mrec_status mrec_source_gather(
         mrec_source *, const int64_t *, uint64_t, uint64_t, void *, ptrdiff_t, ptrdiff_t, mrec_error *
     )
-    mrec_status mrec_source_read_strings(mrec_source *, uint64_t, uint64_t, mrec_buffer *, mrec_buffer *, mrec_error *)
+    mrec_status mrec_source_read_box(mrec_source *, const uint64_t *, const uint64_t *, void *, mrec_error *)
+    mrec_status mrec_source_read_strings(
+        mrec_source *, const uint64_t *, const uint64_t *, mrec_buffer *, mrec_buffer *, mrec_error *
+    )
 
 
 @cython.no_gc_clear  # its files are closed through the archive
@@ -248,6 +251,44 @@ cdef class Source:
 
     def read_strings(self, uint64_t start, uint64_t stop):
         """The same for strings, as an array of numpy's StringDType."""
+        return self.string_box([start, *[0] * (len(self.shape) - 1)], [stop, *self.shape[1:]])
+
+    def read_box(self, low, high):
+        """The elements from low[i] up to high[i] of each axis as a new array; only chunks that these meet are read."""
+        cdef uint64_t lows[MREC_MAX_AXES]
+        cdef uint64_t highs[MREC_MAX_AXES]
+        cdef mrec_error error
+        cdef mrec_status status
+        cdef Py_buffer view
+        if self.forks != mrec_fork_count():
+            self.open()
+        if self.is_string:
+            return self.string_box(low, high)
+        self.fill_box(low, high, lows, highs)
+        out = _room([b - a for a, b in zip(low, high)], self.dtype)
+        PyObject_GetBuffer(out, &view, PyBUF_STRIDES | PyBUF_WRITABLE)
+        try:
+            with nogil:
+                status = mrec_source_read_box(self.source, lows, highs, view.buf, &error)
+            check(status, &error)
+        finally:
+            PyBuffer_Release(&view)
+        return out
+
+    cdef int fill_box(self, low, high, uint64_t *lows, uint64_t *highs) except -1:
+        cdef Py_ssize_t i, n = len(self.shape)
+        if len(low) != n or len(high) != n:
+            raise _InvalidValue(f"a box of {len(low)} axes in an array of {n}")
+        for i in range(n):
+            lows[i] = low[i]
+            highs[i] = high[i]
+            if lows[i] > highs[i] or highs[i] > <uint64_t>self.shape[i]:
+                raise _InvalidValue(f"{lows[i]} to {highs[i]} of {self.shape[i]} in axis {i}")
+        return 0
+
+    cdef object string_box(self, low, high):
+        cdef uint64_t lows[MREC_MAX_AXES]
+        cdef uint64_t highs[MREC_MAX_AXES]
         cdef mrec_buffer text, ends
         cdef mrec_error error
         cdef mrec_status status
@@ -255,15 +296,17 @@ cdef class Source:
             self.open()
         memset(&text, 0, sizeof(text))
         memset(&ends, 0, sizeof(ends))
+        if self.shape:
+            self.fill_box(low, high, lows, highs)
         try:
             with nogil:
-                status = mrec_source_read_strings(self.source, start, stop, &text, &ends, &error)
+                status = mrec_source_read_strings(self.source, lows, highs, &text, &ends, &error)
             check(status, &error)
             found = _np.array(self.decode(&text, &ends), self.dtype)
         finally:
             mrec_buffer_free(&text)
             mrec_buffer_free(&ends)
-        return found.reshape((stop - start, *self.shape[1:]))
+        return found.reshape([b - a for a, b in zip(low, high)])
 
     cdef list decode(self, mrec_buffer *text, mrec_buffer *ends):
         cdef const uint64_t *end = <const uint64_t *>ends.data
@@ -282,6 +325,7 @@ cdef class Source:
         """Forget what can still change; the first axis now has `length` entries."""
         cdef mrec_error error
         if self.forks == mrec_fork_count():
-            check(mrec_source_refresh(self.source, length, &error), &error)
+            with nogil:  # a reader may hold the array, and wait for Python's lock
+                check(mrec_source_refresh(self.source, length, &error), &error)
         self.shape = (length, *self.shape[1:])
 
