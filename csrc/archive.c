@@ -3,6 +3,7 @@
 #include "archive.h"
 
 #include "crc32c.h"
+#include "vfs_read_only.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,74 +96,6 @@ static int64_t ar_size(mrec_vfs *vfs, int fd) {
     return (int64_t)archive_of(vfs)->entries[fd].size;
 }
 
-static ssize_t ar_pwrite(mrec_vfs *vfs, int fd, const void *bytes, size_t n, uint64_t offset) {
-    (void)vfs;
-    (void)fd;
-    (void)bytes;
-    (void)n;
-    (void)offset;
-    return -EROFS;
-}
-
-static int ar_truncate(mrec_vfs *vfs, int fd, uint64_t size) {
-    (void)vfs;
-    (void)fd;
-    (void)size;
-    return -EROFS;
-}
-
-static int ar_sync(mrec_vfs *vfs, int fd, bool data_only) {
-    (void)vfs;
-    (void)fd;
-    (void)data_only;
-    return -EROFS;
-}
-
-static int ar_rename(mrec_vfs *vfs, const char *from, const char *to) {
-    (void)vfs;
-    (void)from;
-    (void)to;
-    return -EROFS;
-}
-
-static int ar_change(mrec_vfs *vfs, const char *path) {
-    (void)vfs;
-    (void)path;
-    return -EROFS;
-}
-
-static int ar_list(mrec_vfs *vfs, const char *path, mrec_vfs_visit visit, void *arg) {
-    (void)vfs;
-    (void)path;
-    (void)visit;
-    (void)arg;
-    return -EROFS;
-}
-
-static int ar_lock(mrec_vfs *vfs, int fd) {
-    (void)vfs;
-    (void)fd;
-    return -EROFS;
-}
-
-static const mrec_vfs calls = {
-    .open = ar_open,
-    .close = ar_close,
-    .pread = ar_pread,
-    .preadv = ar_preadv,
-    .pwrite = ar_pwrite,
-    .size = ar_size,
-    .truncate = ar_truncate,
-    .sync = ar_sync,
-    .rename = ar_rename,
-    .unlink = ar_change,
-    .rmdir = ar_change,
-    .mkdir = ar_change,
-    .list = ar_list,
-    .lock = ar_lock,
-    .unlock = ar_lock,
-};
-
 /* ---- making one --------------------------------------------------------------------------------------------- */
 
 static mrec_status copy_entries(mrec_archive *a, const mrec_archive_entry *entries, size_t n, mrec_error *error) {
@@ -195,7 +128,13 @@ mrec_status mrec_archive_new(mrec_vfs *base, int fd, const char *root, const mre
         base->close(base, fd);
         return mrec_fail_memory(error);
     }
-    *a = (mrec_archive){.vfs = calls, .base = base, .fd = fd, .root = strdup(root), .root_size = strlen(root)};
+    *a = (mrec_archive){
+        .vfs = mrec_vfs_read_only, .base = base, .fd = fd, .root = strdup(root), .root_size = strlen(root)};
+    a->vfs.open = ar_open;
+    a->vfs.close = ar_close;
+    a->vfs.pread = ar_pread;
+    a->vfs.preadv = ar_preadv;
+    a->vfs.size = ar_size;
     mrec_status status = a->root ? MREC_OK : mrec_fail_memory(error);
     if (status == MREC_OK && n > INT_MAX)
         status = mrec_fail(error, MREC_E_VALUE, root, "the archive has too many entries");

@@ -69,7 +69,7 @@ static bool is_tail(const mrec_source *source, const mrec_chunk *c) {
  * the bytes. */
 static bool is_open(const mrec_source *source, const mrec_chunk *c) {
     const mrec_array_spec *spec = &source->spec;
-    return spec->sharded && spec->ndim > 0 && (c->at[0] + 1) * spec->chunk[0] > spec->shape[0];
+    return spec->sharded && !spec->fixed && spec->ndim > 0 && (c->at[0] + 1) * spec->chunk[0] > spec->shape[0];
 }
 
 /* Where a chunk is. */

@@ -28,6 +28,7 @@ typedef struct mrec_array_spec {
     const char *fill_text;         /* strings, NULL: "" */
     size_t fill_text_size;
     bool absent_is_loss; /* a chunk that is not there is CORRUPT, not fill */
+    bool fixed;          /* nobody changes its files: an index that was read stands */
     bool unverified;     /* the crc32c of chunks is not looked at, but where an index fails its own */
     /* The last chunk as the durable file has it (storage.md, Commit); tail_nbytes 0: by the index alone. */
     uint64_t tail_shard, tail_chunk, tail_offset, tail_nbytes;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,21 @@ def copy(
     source: int, source_path: str, offset: int, target: int, target_path: str, to: int, n: int, crc: int = 0
 ) -> int: ...
 
+class Objects:
+    def __init__(self, root: str, open_object: Callable[[str], Any]) -> None: ...
+    def hold(self, key: str) -> int: ...
+
 class Archive:
-    def __init__(self, fd: int, root: str, entries: list[tuple[str, int, int, int]]) -> None: ...
+    def __init__(
+        self, fd: int, root: str, entries: list[tuple[str, int, int, int]], objects: Objects | None = None
+    ) -> None: ...
 
 def boot_id() -> str: ...
 
 class Cache:
-    def __init__(self, files: int = 0, nbytes: int = 0, archive: Archive | None = None) -> None: ...
+    def __init__(
+        self, files: int = 0, nbytes: int = 0, archive: Archive | None = None, objects: Objects | None = None
+    ) -> None: ...
 
 class Source:
     dtype: np.dtype

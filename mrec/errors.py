@@ -61,6 +61,10 @@ class RecordLocked(MrecError, BlockingIOError):
     """Another writer holds the record."""
 
 
+class ReadOnly(MrecError, PermissionError):
+    """Nothing is written to this store, or through this handle."""
+
+
 class ClosedError(MrecError, ValueError):
     """The handle was closed."""
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from mrec.dtypes import room as _room
-cimport cython
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.string cimport memcpy, memset
 
 
 cdef extern from "reader.h" nogil:
@@ -35,6 +33,7 @@ cdef extern from "reader.h" nogil:
         const char *fill_text
         size_t fill_text_size
         bint absent_is_loss
+        bint fixed
         bint unverified
         uint64_t tail_shard, tail_chunk, tail_offset, tail_nbytes
         uint32_t tail_crc32c
@@ -59,22 +58,26 @@ cdef extern from "reader.h" nogil:
 cdef class Cache:
     """Open files (at most `files`), parsed indexes and decoded chunks (at most `nbytes`) of the arrays of one store.
 
-    The files are the entries of `archive`, or without one those of the operating system.
+    The files are the entries of an archive, the objects of a store, or those of the operating system.
     """
 
     cdef mrec_cache *cache
     cdef Archive archive
+    cdef Objects objects
     cdef unsigned forks
     cdef size_t files, nbytes
 
-    def __init__(self, size_t files=0, size_t nbytes=0, Archive archive=None):
+    def __init__(self, size_t files=0, size_t nbytes=0, Archive archive=None, Objects objects=None):
         self.archive = archive
+        self.objects = objects
         self.files = files
         self.nbytes = nbytes
         self.make()
 
     cdef mrec_vfs *vfs(self) noexcept:
-        return mrec_vfs_posix() if self.archive is None else mrec_archive_vfs(self.archive.archive)
+        if self.archive is not None:
+            return mrec_archive_vfs(self.archive.archive)
+        return mrec_vfs_posix() if self.objects is None else &self.objects.calls.vfs
 
     cdef int make(self) except -1:
         cdef mrec_error error
@@ -96,7 +99,7 @@ cdef class Source:
 
     `spec` holds what `mrec_array_spec` (csrc/reader.h) does, by the same names: path, code, shape, grid, chunk, order,
     sharded, index_at_end, index_checked, index_big, separator, v2_keys, pipeline (pairs, see fill_pipeline), fill (bytes
-    of an element, or of a string's text), absent_is_loss, tail (None, or shard, chunk, offset, nbytes, crc32c), verify.
+    of an element, or of a string's text), absent_is_loss, fixed, tail (None, or shard, chunk, offset, nbytes, crc32c), verify.
     `dtype` is the numpy type. Thread-safe; opens itself anew after a fork.
     """
 
@@ -160,6 +163,7 @@ cdef class Source:
         else:
             raise _InvalidValue(f"a fill of {len(fill)} bytes for {self.dtype}")
         c.absent_is_loss = self.spec["absent_is_loss"]
+        c.fixed = self.spec["fixed"]
         c.unverified = not self.spec["verify"]
         tail = self.spec["tail"] or (0, 0, 0, 0, 0)
         c.tail_shard, c.tail_chunk, c.tail_offset, c.tail_nbytes, c.tail_crc32c = tail

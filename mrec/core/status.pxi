@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -21,16 +22,19 @@ from mrec cimport (
     mrec_writer,
 )
 
-from mrec.errors import from_status as _from_status
+from mrec.errors import MrecError as _MrecError, from_status as _from_status
 
 
 cdef int _raise(const mrec_error *error) except -1 with gil:
+    cause = _failures.__dict__.pop("exception", None) if error.sys_errno != 0 else None
+    if isinstance(cause, _MrecError) or not isinstance(cause, (Exception, type(None))):
+        raise cause
     raise _from_status(
         <int>error.status,
         error.sys_errno,
         (<bytes>error.path).decode("utf-8", "replace"),
         (<bytes>error.message).decode("utf-8", "replace"),
-    )
+    ) from cause
 
 
 cdef inline int check(mrec_status status, mrec_error *error) except -1 nogil:

@@ -29,7 +29,7 @@ from mrec.trajectory.options import size_option
 from mrec.trajectory.reader import Trajectory
 from mrec.zarr.group import Group
 from mrec.zarr.metadata import parse_group
-from mrec.zarr.store import FilesystemStore, Reading, Store, open_store
+from mrec.zarr.store import FilesystemStore, Reading, Store, is_url, open_store
 
 T = TypeVar("T")
 
@@ -40,8 +40,11 @@ VERSIONS = (1, 2)
 ATTEMPTS = 5
 
 
-def open(path: str | os.PathLike[str], *, cache: int | str = "64MiB", verify: bool = True) -> Record:
+def open(path: str | os.PathLike[str] | Store, *, cache: int | str = "64MiB", verify: bool = True) -> Record:
     """Open the record at `path` (a directory `<stem>.mrec`, or a packed one, `<stem>.mrec.zip`) for reading.
+
+    path: also a URL, "s3://...", "gs://...", "https://..." (`pip install mrec[remote]`), read by byte ranges; or a
+    store of `mrec.zarr`.
 
     cache: how much of what was decoded is kept for the next read, in bytes or as a size. verify=False gives up finding
     damage: the checksums of chunks are not looked at, so that a damaged one may read as wrong values without a word,
@@ -64,13 +67,13 @@ class Record:
     Opening takes no lock and leaves no file; a record that is being written opens too. Thread-safe; pickles by path.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, cache: int | str = "64MiB", verify: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | Store, *, cache: int | str = "64MiB", verify: bool = True
+    ) -> None:
         self._reading = Reading(size_option("cache", cache), verify)
-        self.path = os.path.abspath(os.fsdecode(path))
         self._closed = False
-        if not os.path.exists(self.path):
-            raise RecordNotFound(f"{self.path}: there is no record")
-        self._store = _open_store(self.path, self._reading)
+        self._store = _open_store(path, self._reading)
+        self.path = self._store.root
         self._check()
         self._meta = _attributes(self._store, "meta") or {}
         check_version(self._meta, self.path)
@@ -343,11 +346,17 @@ def checked_document(section: str, document: Any) -> dict[str, Any]:
         raise InvalidValue(f"{section}: {e}") from None
 
 
-def _open_store(path: str, reading: Reading) -> Store:
+def _open_store(path: str | os.PathLike[str] | Store, reading: Reading) -> Store:
+    if not isinstance(path, Store) and not is_url(path):
+        path = os.path.abspath(os.fsdecode(path))
+        if not os.path.exists(path):
+            raise RecordNotFound(f"{path}: there is no record")
     try:
         return open_store(path, reading)
+    except FileNotFoundError as e:
+        raise RecordNotFound(f"{path}: there is no record") from e
     except CorruptData as e:
-        if path.endswith(".zip"):
+        if str(path).endswith(".zip"):
             raise
         raise NotARecord(f"{path} is a file, neither the directory of a record nor a packed one") from e
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from mrec._core import Archive, Cache, crc32
+from mrec._core import Archive, Cache, Objects, crc32
 from mrec.errors import CorruptData
 from mrec.zarr.store import DEFAULT, Reading, Store
 from mrec.zarr.zipdir import Entry, read_directory
@@ -22,6 +22,8 @@ class ZipStore(Store):
     compressed or encrypted.
     """
 
+    fixed = True
+
     def __init__(
         self, root: str | os.PathLike[str], directory: Directory = read_directory, reading: Reading = DEFAULT
     ) -> None:
@@ -35,7 +37,11 @@ class ZipStore(Store):
             os.close(fd)
             raise
         self.fd = fd  # which the archive closes
-        self._archive = Archive(fd, self.root, [(e.name, e.offset, e.size, e.crc32) for e in entries])
+        self._fill(entries, fd)
+
+    def _fill(self, entries: list[Entry], fd: int, objects: Objects | None = None) -> None:
+        table = [(e.name, e.offset, e.size, e.crc32) for e in entries]
+        self._archive = Archive(fd, self.root, table, objects=objects)
         self._entries = {entry.name: entry for entry in entries}
         self._below: dict[str, set[str]] = {"": set()}  # directory -> the directories in it
         for entry in entries:
@@ -54,7 +60,7 @@ class ZipStore(Store):
 
     def again(self) -> ZipStore:
         """The same file as it was opened, with memory of its own."""
-        other = object.__new__(ZipStore)
+        other = object.__new__(type(self))
         other.__dict__ |= self.__dict__
         other.cache = other._new_cache()
         return other
@@ -68,18 +74,30 @@ class ZipStore(Store):
         entry = self._entries.get(key)
         if entry is None:
             return None
-        parts, at, left = [], entry.offset, entry.size
-        while left:
-            part = os.pread(self.fd, left, at)
-            if not part:
-                raise CorruptData(f"{self.path(key)}: the file ends at byte {at}, where more bytes should stand")
-            parts.append(part)
-            at += len(part)
-            left -= len(part)
-        value = b"".join(parts)
+        value = self._read(entry, 0, entry.size)
         if crc32(value) != entry.crc32:
             raise CorruptData(f"{self.path(key)}: the CRC-32 of the entry does not match")
         return value
+
+    def get_range(self, key: str, start: int, stop: int | None = None) -> bytes | None:
+        """The bytes from start up to stop of a value, fewer where it ends. A negative start counts from the end."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        start, stop, _ = slice(start, stop).indices(entry.size)
+        return self._read(entry, start, max(stop, start))
+
+    def _read(self, entry: Entry, start: int, stop: int) -> bytes:
+        """Bytes of an entry, all of them."""
+        parts, at, left = [], entry.offset + start, stop - start
+        while left:
+            part = os.pread(self.fd, left, at)
+            if not part:
+                raise CorruptData(f"{self.path(entry.name)}: the file ends at byte {at}, where more should stand")
+            parts.append(part)
+            at += len(part)
+            left -= len(part)
+        return b"".join(parts)
 
     def exists(self, key: str) -> bool:
         """Whether there is a value or a directory."""

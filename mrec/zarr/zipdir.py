@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol
 
 from mrec.errors import CorruptData, MrecError, UnsupportedCodec
 from mrec.zarr import zipformat as z
@@ -67,15 +67,22 @@ def read_directory(fd: int, where: str) -> list[Entry]:
             end = find_end(fd, os.fstat(fd).st_size)
             found = list(central_entries(file, end))
         check_names([entry.name for entry in found])
-        files = _locate(fd, found, end)
+        files = locate(found, lambda entry, _: data_start(fd, entry, end), end)
     except MrecError as e:
         raise type(e)(f"{where}: {e}") from None
     return sorted(files, key=lambda entry: entry.name.encode())
 
 
-def read(fd: int, n: int, offset: int) -> bytes:
+class Bytes(Protocol):
+    """A file that is elsewhere."""
+
+    def read(self, offset: int, n: int) -> bytes:
+        """The bytes from `offset` on, fewer where the file ends."""
+
+
+def read(fd: int | Bytes, n: int, offset: int) -> bytes:
     """Bytes of a file, all of them. CorruptData when it ends before."""
-    raw = os.pread(fd, n, offset)
+    raw = os.pread(fd, n, offset) if isinstance(fd, int) else fd.read(offset, n)
     if len(raw) != n:
         raise CorruptData(f"the file ends at byte {offset + len(raw)}, where more bytes should stand")
     return raw
@@ -84,7 +91,7 @@ def read(fd: int, n: int, offset: int) -> bytes:
 # ---- the end -----------------------------------------------------------------------------------------------------
 
 
-def find_end(fd: int, size: int) -> End:
+def find_end(fd: int | Bytes, size: int) -> End:
     """The end record: the last whose comment reaches to the end of the file."""
     base = max(0, size - z.END.size - z.MASK16)
     tail = read(fd, size - base, base)
@@ -98,7 +105,7 @@ def find_end(fd: int, size: int) -> End:
     raise CorruptData("this is no zip file, or its end is missing")
 
 
-def _directory(fd: int, at: int, fields: tuple[int, ...]) -> End:
+def _directory(fd: int | Bytes, at: int, fields: tuple[int, ...]) -> End:
     _, disk, first_disk, here, count, size, start, _ = fields
     numbers = [disk, first_disk, here, count, size, start]
     wide = [n == (z.MASK32 if i > 3 else z.MASK16) for i, n in enumerate(numbers)]
@@ -116,7 +123,7 @@ def _directory(fd: int, at: int, fields: tuple[int, ...]) -> End:
     return End(at - size, size, count, shift)
 
 
-def _find_end64(fd: int, end: int) -> tuple[int, list[int]] | None:
+def _find_end64(fd: int | Bytes, end: int) -> tuple[int, list[int]] | None:
     """Where the ZIP64 end record is and what it says; None when there is none."""
     if end < z.LOCATOR.size + z.END64.size:
         return None
@@ -255,10 +262,11 @@ def check_names(names: list[str]) -> None:
 # ---- the entries -------------------------------------------------------------------------------------------------
 
 
-def _locate(fd: int, entries: list[Central], end: End) -> list[Entry]:
-    """The files, once each local header says what the directory says and nothing overlaps."""
+def locate(entries: list[Central], start_of: Callable[[Central, int], int], end: End) -> list[Entry]:
+    """The files, once nothing overlaps. start_of(entry, header of the next): where the bytes of an entry begin."""
     ordered = sorted(entries, key=lambda entry: entry.header)
-    starts = [_data_start(fd, entry, end) for entry in ordered]
+    behind = [*(entry.header for entry in ordered[1:]), end.start]
+    starts = [start_of(entry, after) for entry, after in zip(ordered, behind, strict=True)]
     for (entry, start), (after, _) in pairwise(zip(ordered, starts, strict=True)):
         if start + entry.size > after.header:
             raise CorruptData(f"{entry.where} and {after.where} overlap")
@@ -269,7 +277,7 @@ def _locate(fd: int, entries: list[Central], end: End) -> list[Entry]:
     ]
 
 
-def _data_start(fd: int, entry: Central, end: End) -> int:
+def data_start(fd: int | Bytes, entry: Central, end: End) -> int:
     """Where the bytes of an entry begin, by its local header."""
     fixed = z.LOCAL.size
     if entry.header + fixed > end.start:
