@@ -255,7 +255,7 @@ class Record:
     def _root(self) -> str:
         """The directory that sections are written to."""
         self._use()
-        if not os.path.isdir(self.path):
+        if not isinstance(self._store, FilesystemStore):
             raise InvalidValue(f"{self.path} is packed, and nothing is written to a packed record; unpack it first")
         return self.path
 

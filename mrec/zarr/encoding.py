@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import struct
 from typing import Any
 
@@ -11,10 +12,13 @@ import numpy as np
 
 from mrec import _core
 from mrec.dtypes import room
+from mrec.errors import InvalidValue
 from mrec.zarr.codecs import Chain, Codec, Shard
 from mrec.zarr.metadata import ArrayMeta, fill_of, source_spec
 
 _ABSENT = 2**64 - 1
+#: What one file may hold that is written: a chunk of so many bytes, and so many of them.
+MOST_BYTES, MOST_CHUNKS = 2**32, 2**24
 
 
 def file_encoder(meta: ArrayMeta, *, skip_fill: bool = False, threads: int = 1) -> _core.Encoder | GenericEncoder:
@@ -23,9 +27,24 @@ def file_encoder(meta: ArrayMeta, *, skip_fill: bool = False, threads: int = 1) 
     threads: that encode the chunks of one shard. UnsupportedCodec names a codec that mrec does not know.
     """
     spec = source_spec(meta)
+    _check_sizes(meta)
     if spec is None:
         return GenericEncoder(meta, skip_fill)
     return _core.Encoder(spec, meta.dtype, skip_fill=skip_fill, threads=threads)
+
+
+def _check_sizes(meta: ArrayMeta) -> None:
+    chain, shape, chunks = meta.chain, meta.grid, 1
+    while chain.shard is not None:
+        inner = chain.shard.chunk_shape
+        chunks *= math.prod(shape[i] // c for i, c in zip(chain.order, inner, strict=True))
+        shape, chain = inner, chain.shard.inner
+    size = math.prod(shape) * meta.dtype.itemsize
+    if size > MOST_BYTES or chunks > MOST_CHUNKS:
+        raise InvalidValue(
+            f"{meta.where}: {chunks} chunks of {size} bytes in a file are too many to be written; "
+            f"at most {MOST_CHUNKS} and {MOST_BYTES}"
+        )
 
 
 class GenericEncoder:

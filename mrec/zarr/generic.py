@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,22 +33,36 @@ class GenericSource:
         self._get = get
 
     def read(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
-        """Rows [start, stop) as an array, or into `out`."""
+        """Rows [start, stop) as an array, or into `out`. An array without axes has the rows [0, 1)."""
         if not 0 <= start <= stop <= (self.shape[0] if self.shape else 1):
             raise InvalidValue(f"{self.meta.where}: rows {start} to {stop} of {self.shape[:1]}")
         if out is None:
             out = room((stop - start, *self.shape[1:]), self.dtype)
-        box = [(start, stop), *((0, n) for n in self.shape[1:])] if self.shape else []
+        if not self.shape:
+            out[start:stop] = self.read_box([], [])
+            return out
+        self._fill_box([start, *[0] * (len(self.shape) - 1)], [stop, *self.shape[1:]], out)
+        return out
+
+    def read_box(self, low: Sequence[int], high: Sequence[int]) -> np.ndarray:
+        """The elements from low[i] up to high[i] of each axis as a new array."""
+        out = room(tuple(b - a for a, b in zip(low, high, strict=True)), self.dtype)
+        self._fill_box(low, high, out)
+        return out
+
+    def _fill_box(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
+        box = list(zip(low, high, strict=True))
+        if any(a == b for a, b in box):
+            return
         grids = [range(low // g, -(-high // g)) for (low, high), g in zip(box, self.meta.grid, strict=True)]
         for at in itertools.product(*grids):
             chunk = self._chunk(at)
             inside, outside = [], []
-            for (low, high), i, g in zip(box, at, self.meta.grid, strict=True):
-                first, last = max(low, i * g), min(high, (i + 1) * g)
-                inside.append(slice(first - i * g, last - i * g))
-                outside.append(slice(first - low, last - low))
-            out[tuple(outside) if self.shape else 0] = chunk[tuple(inside)]
-        return out
+            for (first, end), i, g in zip(box, at, self.meta.grid, strict=True):
+                begin, stop = max(first, i * g), min(end, (i + 1) * g)
+                inside.append(slice(begin - i * g, stop - i * g))
+                outside.append(slice(begin - first, stop - first))
+            out[tuple(outside)] = chunk[tuple(inside)]
 
     read_strings = read
 
@@ -62,7 +76,7 @@ class GenericSource:
         self.shape = (length, *self.shape[1:])
 
     def _chunk(self, at: tuple[int, ...]) -> np.ndarray:
-        key = self._key(at)
+        key = self.meta.chunk_key(at)
         raw = self._get(key)
         if raw is None:
             return np.broadcast_to(np.array(self.meta.fill, self.dtype), self.meta.grid)
@@ -70,10 +84,6 @@ class GenericSource:
             return self._decode(raw, self._chain, self.meta.grid)
         except CorruptData as e:
             raise CorruptData(f"{self.meta.where}: chunk {key}: {e}") from None
-
-    def _key(self, at: tuple[int, ...]) -> str:
-        parts = [*([] if self.meta.v2_keys else ["c"]), *map(str, at)]
-        return self.meta.separator.join(parts) or "0"
 
     def _decode(self, raw: bytes, chain: Chain, shape: tuple[int, ...]) -> np.ndarray:
         stored = tuple(shape[i] for i in chain.order)

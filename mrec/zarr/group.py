@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One group, for reading."""
+"""One group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mrec.errors import CorruptData, UnknownName
+import numpy as np
+
+from mrec.errors import CorruptData, InvalidValue, UnknownName
 from mrec.zarr.array import Array
-from mrec.zarr.metadata import GroupMeta, parse_node
+from mrec.zarr.create import array_meta
+from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
 from mrec.zarr.store import Store
 
 
@@ -48,6 +51,76 @@ class Group:
     def __contains__(self, name: str) -> bool:
         return is_path(name) and self.store.exists(f"{child(self.path, name)}/zarr.json")
 
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def set_attrs(self, attributes: Mapping[str, Any]) -> None:
+        """Replace the attributes."""
+        meta = GroupMeta(dict(attributes))
+        self.store.set(child(self.path, "zarr.json"), meta.document().encode())
+        self.meta = meta
+
+    def create_group(self, name: str, attributes: Mapping[str, Any] | None = None) -> Group:
+        """A new group, with those on the way to it. InvalidValue when there is something of that name."""
+        path = self._new(name)
+        meta = GroupMeta(dict(attributes or {}))
+        self.store.set(child(path, "zarr.json"), meta.document().encode())
+        return Group(self.store, path, meta)
+
+    def create_array(
+        self, name: str, shape: int | tuple[int, ...] | None = None, dtype: Any = None, *, data: Any = None, **how: Any
+    ) -> Array:
+        """A new array, with the groups on the way to it. Its metadata is stored before any value.
+
+        data: what it holds at first, whose shape and type it takes where none is given. how: chunks, shards, fill,
+        compression, codecs, attributes, dimension_names, separator, as `mrec.zarr.create.array_meta` takes them.
+        """
+        if data is not None:
+            data = np.asarray(data)
+            shape = data.shape if shape is None else shape
+            dtype = data.dtype if dtype is None else dtype
+        if shape is None or dtype is None:
+            raise InvalidValue("an array needs a shape and a type, or data that has them")
+        path = child(self.path, name)
+        key = child(path, "zarr.json")
+        meta = array_meta(shape, dtype, where=self.store.path(key), **how)
+        self._new(name)
+        self.store.set(key, meta.document().encode())
+        self.store.changes.add(path)
+        array = Array(self.store, path, meta)
+        if data is not None:
+            array[...] = data
+        return array
+
+    def _new(self, name: str) -> str:
+        """The path of a child that is not there yet, with groups on the way to it."""
+        if not is_path(name):
+            raise InvalidValue(f"{name!r} is no name of a group or an array")
+        path = child(self.path, name)
+        if self.store.exists(child(path, "zarr.json")):
+            raise InvalidValue(f"there is a {name!r} in {self.path or '/'} already; delete it first")
+        parent = self
+        for part in name.split("/")[:-1]:
+            found = parent[part] if part in parent else parent.create_group(part)
+            if not isinstance(found, Group):
+                raise InvalidValue(f"{found.path} is an array, and nothing is put below one")
+            parent = found
+        return path
+
+    def delete(self, name: str) -> None:
+        """Remove a group or an array, and all below it. UnknownName when there is none."""
+        if name not in self:
+            raise UnknownName(f"there is no {name!r} in {self.path or '/'}")
+        path = child(self.path, name)
+        self.store.delete(child(path, "zarr.json"))
+        self.store.delete_below(path)
+        self.store.changes.add(path)
+
+    # ---- looking -------------------------------------------------------------------------------------------------
+
+    def tree(self, depth: int | None = None) -> str:
+        """The groups and arrays below this one as text, a line each; depth: of how many levels."""
+        return "\n".join([self.path.rpartition("/")[2] or "/", *_branches(self, "", depth)])
+
     def __repr__(self) -> str:
         return f"<Group {self.path or '/'}: {', '.join(self) or 'empty'}>"
 
@@ -67,3 +140,32 @@ def read_node(store: Store, path: str) -> Any:
     key = child(path, "zarr.json")
     raw = store.get(key)
     return None if raw is None else parse_node(raw, store.path(key))
+
+
+def _branches(group: Group, indent: str, depth: int | None) -> Iterator[str]:
+    names = [] if depth == 0 else list(group)
+    for name in names:
+        last = name == names[-1]
+        node = group[name]
+        if isinstance(node, Array):
+            yield f"{indent}{'└' if last else '├'}── {name} {list(node.shape)} {node.meta.data_type}"
+            continue
+        yield f"{indent}{'└' if last else '├'}── {name}"
+        yield from _branches(node, indent + ("    " if last else "│   "), None if depth is None else depth - 1)
+
+
+def open_node(store: Store, path: str = "") -> Group | Array:
+    """The group or array at a path. UnknownName when there is none."""
+    node = read_node(store, path)
+    if node is None:
+        raise UnknownName(f"{store.path(path)}: there is no group and no array")
+    return Array(store, path, node) if isinstance(node, ArrayMeta) else Group(store, path, node)
+
+
+def create_root(store: Store, attributes: Mapping[str, Any] | None = None) -> Group:
+    """The group at the root of a store where there is nothing yet."""
+    if store.get("zarr.json") is not None:
+        raise InvalidValue(f"{store.root}: there is a group or an array already")
+    meta = GroupMeta(dict(attributes or {}))
+    store.set("zarr.json", meta.document().encode())
+    return Group(store, "", meta)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -100,6 +101,23 @@ class ArrayMeta:
     def fill_bytes(self) -> bytes:
         """One element of the fill as memory has it; the text of a string."""
         return self.fill.encode() if self.data_type == "string" else np.array(self.fill, self.dtype).tobytes()
+
+    def chunk_key(self, at: Iterable[int]) -> str:
+        """The key of a chunk of the grid, below the array's own."""
+        parts = [*([] if self.v2_keys else ["c"]), *map(str, at)]
+        return self.separator.join(parts) or "0"
+
+    def chunk_at(self, key: str) -> tuple[int, ...] | None:
+        """The place in the grid of a chunk's key; None when the key is no chunk's."""
+        parts = key.split(self.separator)
+        if not self.v2_keys and parts.pop(0) != "c":
+            return None
+        if self.v2_keys and not self.shape:
+            parts = [] if parts == ["0"] else ["none"]
+        if len(parts) != len(self.shape) or not all(part.isdecimal() and part.isascii() for part in parts):
+            return None
+        at = tuple(map(int, parts))
+        return at if self.chunk_key(at) == key else None
 
     def document(self, length: int | None = None) -> str:
         """The text of `zarr.json`, with another length of the first axis when one is given."""

@@ -24,6 +24,8 @@ PAGE = 64 << 10
 KEPT_PAGES = 256
 #: Larger reads are not kept.
 MOST_PAGES = 32
+#: Places that are read on from, by several threads, are known.
+STREAMS = 16
 #: The end of a packed record, which its directory should fit in, comes in one request.
 TAIL = 256 << 10
 
@@ -45,7 +47,10 @@ class Bucket(ABC):
 
     @abstractmethod
     def find(self, key: str) -> dict[str, int | None]:
-        """All objects below a key, with their sizes where the listing tells. OSError or NotImplementedError where nothing can be listed."""
+        """All objects below a key, with their sizes where the listing tells.
+
+        OSError or NotImplementedError where nothing can be listed.
+        """
 
 
 class FsspecBucket(Bucket):
@@ -128,7 +133,7 @@ class Pages:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         self._pinned: dict[str, tuple[int, bytes]] = {}
-        self._ahead: dict[str, tuple[int, int]] = {}  # key -> the page after the last request, and how many came
+        self._ahead: OrderedDict[tuple[str, int], int] = OrderedDict()  # the page after a request -> how many came
 
     def read(self, key: str, start: int, stop: int, size: int) -> bytes:
         """The bytes [start, stop) of an object of `size` bytes."""
@@ -161,11 +166,11 @@ class Pages:
 
     def _fetch_pages(self, key: str, first: int, last: int, size: int) -> dict[int, bytes | None]:
         with self._lock:
-            expected, came = self._ahead.get(key, (-1, 0))
-            if first == expected:  # one after the other: twice as much each time
-                last = max(last, first + min(2 * came, MOST_PAGES) - 1)
-            last = min(last, (size - 1) // PAGE)
-            self._ahead[key] = last + 1, last + 1 - first
+            came = self._ahead.pop((key, first), 0)  # one after the other: twice as much each time
+            last = min(max(last, first + min(2 * came, MOST_PAGES) - 1), (size - 1) // PAGE)
+            self._ahead[key, last + 1] = last + 1 - first
+            while len(self._ahead) > STREAMS:
+                self._ahead.popitem(last=False)
         start = first * PAGE
         raw = self._fetch(key, start, min((last + 1) * PAGE, size))
         pages: dict[int, bytes | None] = {}
@@ -363,6 +368,7 @@ def open_url(url: str, reading: Reading = DEFAULT) -> Store:
 
 def _through_obstore(url: str, reading: Reading) -> Store | None:
     try:
+        from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError:
         return None
@@ -370,8 +376,10 @@ def _through_obstore(url: str, reading: Reading) -> Store | None:
     place, _, key = rest.partition("/")
     try:
         return _store(ObstoreBucket(from_url(f"{scheme}://{place}")), key, url, reading)
-    except ValueError:
-        return None
+    except BaseError as e:
+        if not isinstance(e, OSError):  # it knows no such scheme
+            return None
+        raise
 
 
 def _store(bucket: Bucket, key: str, root: str, reading: Reading) -> Store:

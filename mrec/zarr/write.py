@@ -43,7 +43,7 @@ def write_array(
     rows, nchunks = _extents(values, data_type)
     chunk = (rows, *(max(n, 1) for n in values.shape[1:])) if values.ndim else ()
     sharded = nchunks > MOST_FILES
-    stored = [_sharding(chunk, codecs)] if sharded else codecs
+    stored = [sharding(chunk, codecs)] if sharded else codecs
     grid = (rows * nchunks, *chunk[1:]) if sharded else chunk
     fill: Any = "" if data_type == "string" else np.zeros((), values.dtype)[()]
     meta = ArrayMeta(values.shape, data_type, grid, stored, fill, attributes=attributes or {})
@@ -71,7 +71,8 @@ def _extents(values: np.ndarray, data_type: str) -> tuple[int, int]:
     return rows, -(-n // rows)
 
 
-def _sharding(chunk: tuple[int, ...], codecs: list[Any]) -> dict[str, Any]:
+def sharding(chunk: tuple[int, ...], codecs: list[Any]) -> dict[str, Any]:
+    """The codec of shards with chunks of this shape, the index at the end."""
     conf = {"chunk_shape": list(chunk), "codecs": codecs, "index_codecs": [BYTES, CRC32C], "index_location": "end"}
     return {"name": "sharding_indexed", "configuration": conf}
 

@@ -77,9 +77,9 @@ def check(path, data):
     rng = np.random.default_rng(9)
     for _ in range(20):
         start, stop = sorted(rng.integers(0, len(data) + 1, 2).tolist())
-        assert same(array.read(start, stop), data[start:stop])
+        assert same(array.read(slice(start, stop)), data[start:stop])
         wide = np.zeros((stop - start, 2, *data.shape[1:]), data.dtype)  # rows apart
-        array.read(start, stop, out=wide[:, 1])
+        array.read(slice(start, stop, out=wide[:, 1]))
         assert same(wide[:, 1].copy(), data[start:stop]) and not wide[:, 0].any()
 
 
@@ -197,7 +197,7 @@ def test_strings(tmp_path, sharded):
     assert found.dtype == np.dtypes.StringDType()
     for start in range(6):
         for stop in range(start, 6):
-            assert found.read(start, stop).tolist() == data[start:stop].tolist()
+            assert found.read(slice(start, stop)).tolist() == data[start:stop].tolist()
 
 
 def test_unknown_codec_is_named(tmp_path):
@@ -244,6 +244,6 @@ def test_missing_chunk_file_is_fill(tmp_path):
     (tmp_path / "c" / "1").unlink()
     assert read(tmp_path)[...].tolist() == [*data[:4], 0, 0, 0, 0]
     strict = Array(FilesystemStore(tmp_path), "", read(tmp_path).meta, absent_is_loss=True)
-    assert strict.read(0, 4).tolist() == data[:4].tolist()
+    assert strict.read(slice(0, 4)).tolist() == data[:4].tolist()
     with pytest.raises(CorruptData, match=r"chunk c/1.*not there"):
-        strict.read(4, 8)
+        strict.read(slice(4, 8))
