@@ -354,7 +354,7 @@ def open_url(url: str, reading: Reading = DEFAULT) -> Store:
     ImportError names what is to be installed. Credentials come from where these libraries look for them.
     """
     try:
-        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+        from fsspec.core import url_to_fs
 
         fs, key = url_to_fs(url)
         return _store(FsspecBucket(fs), key, url, reading)
