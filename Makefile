@@ -8,7 +8,7 @@ CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc $(MREC_CFLA
 LDLIBS = $(or $(MREC_LDFLAGS),$(shell pkg-config --libs libdeflate libzstd)) -pthread -lm
 ARGS =
 
-.PHONY: demo test test-c bench bench-docs bench-chunks lint docs site amalgamation install clean distclean
+.PHONY: demo test test-c bench bench-docs bench-chunks lint docs site wheel amalgamation install clean distclean
 
 demo:
 	@tools/setup.sh convert plot
@@ -56,6 +56,7 @@ lint:
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m mypy
+	$(PYTHON) -m mypy.stubtest mrec._core --allowlist tools/stubtest.txt
 	.venv/bin/clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 	gcc $(CFLAGS) -shared -fPIC csrc/*.c $(LDLIBS) -o build/libmrec-gcc.so
 	clang $(CFLAGS) -shared -fPIC csrc/*.c $(LDLIBS) -o build/libmrec-clang.so
@@ -72,6 +73,26 @@ site:
 	@tools/setup.sh site
 	@$(PYTHON) -m sphinx -q -W --keep-going -d build/doctrees docs build/site $(ARGS)
 	@echo build/site/index.html
+
+# A wheel of its own, in dist/: libdeflate and zstd are linked into it, from the sources that PyPI has.
+wheel: build/libraries/lib/libzstd.a
+	@tools/setup.sh wheel
+	@rm -rf build/wheel
+	MREC_CFLAGS=-I$(CURDIR)/build/libraries/include \
+	MREC_LDFLAGS="-L$(CURDIR)/build/libraries/lib $(EXCLUDE) -ldeflate -lzstd" $(PYTHON) -m build -w -o build/wheel $(ARGS)
+	@mkdir -p dist
+	$(REPAIR)
+
+build/libraries/lib/libzstd.a: tools/static_libraries.sh tools/static_libraries.txt
+	@tools/setup.sh wheel
+	PYTHON=$(CURDIR)/$(PYTHON) tools/static_libraries.sh build/libraries
+
+ifeq ($(shell uname -s),Darwin)
+REPAIR = cp build/wheel/*.whl dist
+else
+EXCLUDE = -Wl,--exclude-libs,ALL
+REPAIR = PATH=$(CURDIR)/.venv/bin:$$PATH $(PYTHON) -m auditwheel repair -w dist build/wheel/*.whl
+endif
 
 # For programs without Python: the writer as one C file, and as a library with its header and mrec.pc. Any Python 3.9 or
 # newer makes the one file.

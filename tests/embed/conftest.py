@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("csrc", "mrec", "tools", "Makefile", "MANIFEST.in", "README.md", "LICENSE", "pyproject.toml", "setup.py")
+FOLDERS = ("csrc", "licenses", "mrec", "tools")
+SOURCES = (*FOLDERS, "Makefile", "MANIFEST.in", "README.md", "LICENSE", "pyproject.toml", "setup.py")
 
 
 @dataclass(frozen=True)
