@@ -23,7 +23,7 @@ from mrec.stream.read import Stream
 Reader = Callable[[list[tuple[int, int]]], np.ndarray]
 
 
-class MrecBackend(BackendEntrypoint):  # type: ignore[misc]
+class MrecBackend(BackendEntrypoint):
     """Found by xarray through the entry point `mrec`."""
 
     description = "Open streams and trajectories of mrec"
@@ -72,7 +72,7 @@ def is_stream(path: Any) -> bool:
     return "://" in os.fspath(path) or os.path.isfile(os.path.join(path, KEY))
 
 
-class Lazy(BackendArray):  # type: ignore[misc]
+class Lazy(BackendArray):
     """An array that is read when it is needed. read: bounds along each axis -> the elements."""
 
     def __init__(
