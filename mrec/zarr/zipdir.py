@@ -265,7 +265,7 @@ def check_names(names: list[str]) -> None:
 def locate(entries: list[Central], start_of: Callable[[Central, int], int], end: End) -> list[Entry]:
     """The files, once nothing overlaps. start_of(entry, header of the next): where the bytes of an entry begin."""
     ordered = sorted(entries, key=lambda entry: entry.header)
-    behind = [*(entry.header for entry in ordered[1:]), end.start]
+    behind = [*(entry.header for entry in ordered), end.start][1:]
     starts = [start_of(entry, after) for entry, after in zip(ordered, behind, strict=True)]
     for (entry, start), (after, _) in pairwise(zip(ordered, starts, strict=True)):
         if start + entry.size > after.header:

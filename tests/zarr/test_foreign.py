@@ -79,7 +79,7 @@ def check(path, data):
         start, stop = sorted(rng.integers(0, len(data) + 1, 2).tolist())
         assert same(array.read(slice(start, stop)), data[start:stop])
         wide = np.zeros((stop - start, 2, *data.shape[1:]), data.dtype)  # rows apart
-        array.read(slice(start, stop, out=wide[:, 1]))
+        array.read(slice(start, stop), out=wide[:, 1])
         assert same(wide[:, 1].copy(), data[start:stop]) and not wide[:, 0].any()
 
 
