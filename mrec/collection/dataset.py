@@ -249,6 +249,8 @@ def sorted_pairs(found: dict[str, tuple[Any, bytes]]) -> list[tuple[bytes, bytes
 
 
 def _key(key: Any) -> str:
+    if type(key) is str and key.isascii():
+        return key
     if not isinstance(key, str):
         raise SchemaError(f"the key of an attribute is a string, not {key!r}")
     try:
