@@ -109,7 +109,17 @@ def _pack_scalar(name: str, value: Any) -> bytes:
         raise SchemaError(f"the attribute {value!r} is no {name}") from None
 
 
+_I64_LIST, _F64_LIST = 17, 23
+
+
 def _pack_list(items: list[Any], dtype: str | None) -> tuple[Type, bytes]:
+    if dtype is None and items and set(map(type, items)) <= {int}:
+        try:
+            return {"list": ["int64"]}, bytes((_I64_LIST,)) + struct.pack(f"<{len(items)}q", *items)
+        except struct.error:
+            pass  # beyond int64
+    if dtype is None and items and set(map(type, items)) <= {float}:
+        return {"list": ["float64"]}, bytes((_F64_LIST,)) + struct.pack(f"<{len(items)}d", *items)
     if dtype is not None:
         name = attribute_type(dtype)
     elif not items:

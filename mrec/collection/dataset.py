@@ -90,10 +90,12 @@ class DatasetWriter:
     which stays taken.
     """
 
+    __slots__ = ("_collection", "arrays", "attributes", "name", "ordinal")
+
     def __init__(self, collection: CollectionWriter, name: str, ordinal: int) -> None:
+        self._collection: CollectionWriter | None = collection
         self.name = name
         self.ordinal = ordinal
-        self._collection: CollectionWriter | None = collection
         self.arrays: dict[str, _Array] = {}
         self.attributes: dict[str, tuple[Any, bytes]] = {}
 
@@ -107,6 +109,9 @@ class DatasetWriter:
             self.finish()
         else:
             self.abort()
+
+    def __del__(self) -> None:
+        self.abort()
 
     def _alive(self) -> CollectionWriter:
         if self._collection is None:
@@ -201,15 +206,21 @@ class DatasetWriter:
 
     def abort(self) -> None:
         """Leave nothing of it; its name stays taken."""
-        if self._collection is not None:
-            self._collection.leave(self)
+        collection = getattr(self, "_collection", None)
+        if collection is not None:
+            collection.leave(self)
             self._collection = None
 
 
 def add_to(array: _Array, dataset: bytes) -> None:
     """Put an array of a data set into the table of its variable."""
     declared = array.declared
-    low, high, nulls, count = _joined(declared.kind.number, [extent for _, extent in array.chunks.values()])
+    if len(array.chunks) == 1:
+        ((coordinate, (place, (low, high, nulls, count))),) = array.chunks.items()
+        chunks = [(coordinate, *place)]
+    else:
+        low, high, nulls, count = _joined(declared.kind.number, [extent for _, extent in array.chunks.values()])
+        chunks = [(coordinate, *place) for coordinate, (place, _) in sorted(array.chunks.items())]
     bound = declared.kind.bound
     statistics = (
         None if low is None else (bound, low),
@@ -225,15 +236,13 @@ def add_to(array: _Array, dataset: bytes) -> None:
         declared.chunk,
         declared.dims,
         declared.packed,
-        [(coordinate, *place) for coordinate, (place, _) in sorted(array.chunks.items())],
+        chunks,
         sorted_pairs(array.attributes) if array.attributes else [],
         statistics,
     )
 
 
 def _joined(number: int, parts: list[Extent]) -> Extent:
-    if len(parts) == 1:
-        return parts[0]
     valued = [part for part in parts if part[0] is not None]
     nulls, count = sum(part[2] for part in parts), sum(part[3] for part in parts)
     if not valued:
@@ -249,6 +258,8 @@ def sorted_pairs(found: dict[str, tuple[Any, bytes]]) -> list[tuple[bytes, bytes
 
 
 def _key(key: Any) -> str:
+    if type(key) is str and key.isascii():
+        return key
     if not isinstance(key, str):
         raise SchemaError(f"the key of an attribute is a string, not {key!r}")
     try:

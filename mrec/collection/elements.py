@@ -69,7 +69,9 @@ def _texts(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
 def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[Any, Extent]:
     """The bytes of a chunk (a buffer) and its statistics. fill: bits or bytes, None for none."""
     if kind.width:
-        data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        if values.ndim != 1 or not values.flags.c_contiguous:
+            values = np.ascontiguousarray(values).reshape(-1)
+        data = values.view(np.uint8)
         low, high, nulls = measure(kind.number, data, kind.width, fill)
         count = values.size
         return data, ((None, None, nulls, count) if nulls == count else (low, high, nulls, count))

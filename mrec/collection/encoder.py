@@ -42,6 +42,10 @@ class Encoder:
         if not future.cancelled() and future.exception() is not None:
             self._error = self._error or future.exception()
 
+    def fail(self, error: BaseException) -> None:
+        """From now on `check` raises this."""
+        self._error = self._error or error
+
     def check(self) -> None:
         """Raise the first error."""
         if self._error is not None:

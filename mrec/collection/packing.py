@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable
@@ -58,14 +59,9 @@ class VariableWriter:
         self._lock = threading.Lock()
         self._blocks: list[Block] = []
         self._open = bytearray()
-        self._order = 0
+        #: Gives the place of another array among those of the variable; safe from any thread.
+        self.next_order = itertools.count().__next__
         self._decoded: tuple[int, bytes] | None = None
-
-    def next_order(self) -> int:
-        """The place of another array among those of the variable."""
-        with self._lock:
-            self._order += 1
-            return self._order
 
     def append(self, data: Any) -> tuple[int, int, int]:
         """Keep the bytes of a chunk: (block, offset in it, size)."""

@@ -7,7 +7,6 @@ import os
 import threading
 import time
 import warnings
-import weakref
 from array import array as numbers_of
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -69,7 +68,7 @@ class CollectionWriter:
         self._mutex = threading.RLock()
         self._names: dict[str, int] = {}  # name -> ordinal
         self._schema_of = numbers_of("i")  # by ordinal; -1: not entered
-        self._open: weakref.WeakSet[DatasetWriter] = weakref.WeakSet()
+        self._open: dict[int, str] = {}  # data sets that are neither finished nor gone
         self._variables: dict[str, VariableWriter] = {}
         self._used: dict[str, Any] = {}  # in the order of the file
         self._strings: dict[str, int] = {}
@@ -136,9 +135,9 @@ class CollectionWriter:
         footer.check_name(name, "a data set")
         with self._mutex:
             self.check()
-            writer = DatasetWriter(self, name, self._reserve(name))
-            self._open.add(writer)
-            return writer
+            ordinal = self._reserve(name)
+            self._open[ordinal] = name
+            return DatasetWriter(self, name, ordinal)
 
     def _reserve(self, name: str) -> int:
         if name in self._names:
@@ -157,6 +156,9 @@ class CollectionWriter:
 
     def variable(self, name: str) -> VariableWriter:
         """What packs a variable."""
+        known = self._variables.get(name)
+        if known is not None:
+            return known
         with self._mutex:
             found = self._variables.get(name)
             if found is None:
@@ -170,22 +172,30 @@ class CollectionWriter:
         """Take in a data set that is complete."""
         with self._mutex:
             self.check()
-            schema = self._intern(dataset)
-            own = dataset.name.encode()
-            for name, array in dataset.arrays.items():
-                add_to(array, own)
-                self._used[name] = array.variable
-            if dataset.attributes:
-                builder = self._used.setdefault(footer.DATASETS, SegmentBuilder())
-                pairs = sorted_pairs(dataset.attributes)
-                builder.add_array(dataset.ordinal, own, 5, (), (), (), None, [], pairs, (None, None, 1, 1))
+            try:
+                schema = self._intern(dataset)
+                self._take(dataset)
+            except BaseException as e:
+                self._encoder.fail(e)  # a part of it may be in the tables
+                raise
             self._schema_of[dataset.ordinal] = schema
-            self._open.discard(dataset)
+            self._open.pop(dataset.ordinal, None)
+
+    def _take(self, dataset: DatasetWriter) -> None:
+        own = dataset.name.encode()
+        for name, array in dataset.arrays.items():
+            add_to(array, own)
+            self._used[name] = array.variable
+        if dataset.attributes:
+            builder = self._used.get(footer.DATASETS)
+            if builder is None:
+                builder = self._used[footer.DATASETS] = SegmentBuilder()
+            pairs = sorted_pairs(dataset.attributes)
+            builder.add_array(dataset.ordinal, own, 5, (), (), (), None, [], pairs, (None, None, 1, 1))
 
     def leave(self, dataset: DatasetWriter) -> None:
-        """Forget a data set."""
-        with self._mutex:
-            self._open.discard(dataset)
+        """Forget a data set. Called by the collector of garbage too, so that it waits for nothing."""
+        self._open.pop(dataset.ordinal, None)
 
     def _intern(self, dataset: DatasetWriter) -> int:
         """The number of the data set's schema."""
@@ -237,9 +247,9 @@ class CollectionWriter:
         """Write the container and put it in its place. InvalidValue while a data set is open. A failure aborts."""
         with self._mutex:
             self.check()
-            still = next(iter(self._open), None)
+            still = next(iter(self._open.values()), None)
             if still is not None:
-                raise InvalidValue(f"the data set {still.name!r} is open: finish or abort it before the collection")
+                raise InvalidValue(f"the data set {still!r} is open: finish or abort it before the collection")
             try:
                 checksums = self._write()
                 self._publish(checksums)
