@@ -6,7 +6,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-LATER = ("mrec.repair.record", "mrec.verify.record", "mrec.testing", "mrec.cli", "concurrent.futures", "MDAnalysis")
+LATER = ("mrec.repair.record", "mrec.verify.record", "mrec.testing", "mrec.cli", "concurrent.futures")
+LATER += ("MDAnalysis", "ase", "mdtraj", "torch")
 
 
 def test_what_is_imported_later() -> None:

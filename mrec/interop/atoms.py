@@ -80,11 +80,16 @@ class AtomSource:
                 return [str(text) or "X" for text in texts.tolist()]
         return ["X"] * len(atoms.positions)
 
-    def pairs(self, name: str = "bonds") -> np.ndarray:
+    def pairs(self) -> np.ndarray:
         """The rows (i, j) of the system's bonds between atoms that are taken, as numbers of these."""
-        if self.system is None or name not in self.system or not {"atomi", "atomj"} <= self.system[name].keys():
-            return np.empty((0, 2), np.int64)
-        rows = np.stack([np.ma.filled(self.system[name][c], 0).astype(np.int64) for c in ("atomi", "atomj")], axis=1)
+        return self.links("bonds", 2)
+
+    def links(self, name: str, width: int) -> np.ndarray:
+        """The same for a block of the system that names so many atoms in a row: "angles", "dihedrals" ..."""
+        columns = ("atomi", "atomj", "atomk", "atoml")[:width]
+        if self.system is None or name not in self.system or not set(columns) <= self.system[name].keys():
+            return np.empty((0, width), np.int64)
+        rows = np.stack([np.ma.filled(self.system[name][c], 0).astype(np.int64) for c in columns], axis=1)
         if self.chosen is None:
             return rows
         place = np.full(max(int(rows.max(initial=0)), int(self.chosen.max())) + 1, -1)

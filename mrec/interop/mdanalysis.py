@@ -16,6 +16,7 @@ import numpy as np
 from mrec.box import Box
 from mrec.errors import MrecError
 from mrec.frame import Block, Frame
+from mrec.interop.mdanalysis_topology import topology_of
 
 #: kind of data (attribute of a time step) -> its columns.
 COLUMNS = {
@@ -26,27 +27,6 @@ COLUMNS = {
 
 _UNITS = {"length": "angstrom", "time": "ps", "velocity": "angstrom/ps", "force": "kJ/mol/angstrom"}
 _NO_TIME = "no dt information"
-
-# topology attribute (one value an atom) -> column
-_ATTRIBUTES = {
-    "ids": "id",
-    "names": "name",
-    "elements": "element",
-    "types": "type",
-    "masses": "mass",
-    "charges": "charge",
-    "formalcharges": "formal_charge",
-    "resids": "res_id",
-    "resnames": "res_name",
-    "icodes": "icode",
-    "chainIDs": "chain",
-    "segids": "segment",
-    "molnums": "mol_id",
-    "altLocs": "altloc",
-    "occupancies": "occupancy",
-    "tempfactors": "b_factor",
-}
-_CONNECTIONS = {"bonds": 2, "angles": 3, "dihedrals": 4, "impropers": 4}
 
 
 class Source:
@@ -110,39 +90,15 @@ class Source:
         Nothing is guessed.
         """
         with _readable(self.files):
-            return self._topology()
-
-    def _topology(self) -> Frame:
-        atoms = Block(nrows=self.n_atoms)
-        for attribute, column in _ATTRIBUTES.items():
-            values = getattr(self.atoms, attribute, None) if self._knows(attribute) else None
-            if values is not None:
-                column, values = _fitting(column, values)
-                if not self._invented(column, values):
-                    atoms[column] = values
-        frame = Frame({"atoms": atoms})
-        for name, width in _CONNECTIONS.items():
-            if self._knows(name):
-                rows = self._connections(name, width)
-                if len(rows):
-                    frame[name] = dict(zip(("atomi", "atomj", "atomk", "atoml"), rows.T, strict=False))
+            frame = topology_of(self.atoms)
+        atoms = frame["atoms"]
+        for column in [name for name in atoms if self._invented(name, atoms[name])]:
+            del atoms[column]
         return frame
 
     def _invented(self, column: str, values: np.ndarray) -> bool:
-        """Whether the values are what a parser says for want of a better: segment SYSTEM, and mass 1 of a dump."""
-        if column == "segment":
-            return not set(values) - {"", "SYSTEM"}
+        """Whether the values are what a parser says for want of a better: mass 1 of a dump."""
         return column == "mass" and self.format == "LAMMPSDUMP" and len(self.files) == 1 and bool(np.all(values == 1))
-
-    def _knows(self, attribute: str) -> bool:
-        return hasattr(self.universe._topology, attribute)
-
-    def _connections(self, name: str, width: int) -> np.ndarray:
-        rows = np.array(getattr(self.universe._topology, name).values, dtype=np.int64).reshape(-1, width)
-        place = np.full(len(self.universe.atoms), -1, dtype=np.int64)
-        place[self.atoms.indices] = np.arange(self.n_atoms)
-        rows = place[rows]
-        return rows[(rows >= 0).all(axis=1)].astype(np.uint64)
 
 
 def _cell(ts: Any) -> Box | None:
@@ -150,18 +106,6 @@ def _cell(ts: Any) -> Box | None:
         return None
     rows = ts.triclinic_dimensions
     return Box.from_rows(rows) if np.any(rows) else None
-
-
-def _fitting(column: str, values: Any) -> tuple[str, np.ndarray]:
-    """A column's values in the type the column has; numbers that are no u64 go under another name."""
-    array = np.asarray(values)
-    if array.dtype.kind in "OU":
-        return column, np.array([str(value) for value in array.tolist()], dtype=np.dtypes.StringDType())
-    if column in ("id", "res_id", "mol_id"):
-        if array.size and array.min() < 0:
-            return f"{column}_signed", array.astype(np.int64)
-        return column, array.astype(np.uint64)
-    return column, array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
 
 
 @contextmanager

@@ -142,13 +142,16 @@ def universe(source: AtomSource, atoms: Atoms) -> Any:
         if values is not None and values.ndim == 1 and not np.ma.getmaskarray(values).any():
             values = np.asarray(values)
             made.add_TopologyAttr(attribute, values.astype(object) if values.dtype.kind == "T" else values)
+    if "type" not in source.columns and (kinds := source.column(atoms, "type_id")) is not None:
+        made.add_TopologyAttr("types", np.array([str(kind) for kind in kinds.tolist()], object))
     made.add_TopologyAttr("resids", residues[1])
     if (names := source.column(atoms, "res_name")) is not None:
         made.add_TopologyAttr("resnames", np.asarray(names, object)[residues[2]])
     made.add_TopologyAttr("segids", segments)
-    pairs = source.pairs()
-    if len(pairs):
-        made.add_TopologyAttr("bonds", pairs)
+    for name, width in (("bonds", 2), ("angles", 3), ("dihedrals", 4), ("impropers", 4)):
+        links = source.links(name, width)
+        if len(links):
+            made.add_TopologyAttr(name, links)
     return made
 
 

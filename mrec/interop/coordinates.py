@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Positions, velocities and forces of a record as whole arrays, and what else frames have, many at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mrec
+from mrec.box import Box
+from mrec.errors import MrecError
+from mrec.interop.atoms import KINDS, AtomSource, standard
+from mrec.trajectory.boxes import Boxes
+from mrec.trajectory.forms import rows_at
+
+#: Bytes of coordinates that are read together when frames are read in order, and frames whose other data is.
+READ_AHEAD = 1 << 20
+PAGE = 1024
+
+
+def names_record(thing: Any) -> bool:
+    """Whether something is the path of a record, by its name."""
+    if not isinstance(thing, (str, os.PathLike)):
+        return False
+    return os.fsdecode(thing).rstrip("/").endswith((".mrec", ".mrec.zip"))
+
+
+class Moment(NamedTuple):
+    """What a frame has beside its atoms. sizes: lengths and angles of the cell, None without one; turn: the rotation
+    (x @ turn) that puts a along x and b into the xy plane, None when they are there."""
+
+    step: int
+    time: float | None
+    sizes: np.ndarray | None
+    turn: np.ndarray | None
+    values: dict[str, Any]
+
+
+class Coordinates:
+    """The frames of a record, each with the same atoms. MrecError when their number changes.
+
+    path: the record. Lengths are in angstrom, times in ps, forces in kJ/mol/angstrom; native: in the record's units.
+    kinds: which of positions, velocities and forces there are. Pickles by path.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], native: bool = False) -> None:
+        record = mrec.open(path)
+        self.path = record.path
+        self.frames = record.trajectory
+        self.source = AtomSource(record, self.frames)
+        if native:
+            self.source.factors = type(self.source.factors)()
+        self.kinds = self.source.kinds
+        self.n_frames = len(self.frames)
+        self.n_atoms = self._count()
+        factors = self.source.factors
+        self._factor = dict(zip(KINDS, (factors.length, factors.velocity, factors.force), strict=True))
+        self._page: tuple[int, list[Moment]] = (-1, [])
+        self._times = self.frames.times
+
+    def _count(self) -> int:
+        """The number of atoms of every frame."""
+        if not self.n_frames:
+            raise MrecError(f"{self.path} has no frames")
+        block = self.source.block
+        counts = self.frames._read(lambda state: rows_at(state.block(block), np.arange(self.n_frames)))
+        if counts[0] < 0:
+            raise MrecError(f"{self.path}: frame 0 has no block {block!r}, so that it has no atoms")
+        odd = np.flatnonzero(counts != counts[0])
+        if len(odd):
+            raise MrecError(
+                f"{self.path}: frame {odd[0]} has {counts[odd[0]]} atoms, the frames before {counts[0]}; a program "
+                "with one topology takes one number. `mrec convert --start, --stop` cuts out those that have the same, "
+                "`mrec.open` reads all of them"
+            )
+        return int(counts[0])
+
+    @property
+    def times(self) -> np.ndarray | None:
+        """The time of each frame in ps, f64, or None."""
+        return None if self._times is None else self._times[: self.n_frames] * self.source.factors.time
+
+    @property
+    def ahead(self) -> int:
+        """How many frames are read together."""
+        return max(1, READ_AHEAD // max(1, 24 * self.n_atoms))
+
+    def read(self, kind: str, frames: Any, rows: Any = None, out: np.ndarray | None = None) -> np.ndarray:
+        """f64 (frames, atoms, 3), in a masked array where some are null. frames, rows, out: as of `Trajectory.read`."""
+        found = self.frames.read(self.source.block, KINDS[kind], frames=frames, rows=rows, out=out)
+        if self._factor[kind] != 1.0:
+            found *= self._factor[kind]
+        return found
+
+    def present(self, kind: str, values: np.ndarray, frame: int) -> bool:
+        """Whether a frame has values of a kind, from what was read of it. MrecError when some of them are null."""
+        if not np.ma.isMA(values):
+            return True
+        null = np.ma.getmaskarray(values)
+        if null.any() and (kind == "positions" or not null.all()):
+            row = int(np.argmax(null.any(axis=-1)))
+            raise MrecError(f"{self.path}: frame {frame} has null {kind} in row {row}, which no other program has")
+        return not null.any()
+
+    def moment(self, frame: int) -> Moment:
+        """The step, time, cell and values of a frame."""
+        start = frame // PAGE * PAGE
+        if self._page[0] != start:
+            self._page = (start, self._moments(start, min(start + PAGE, self.n_frames)))
+        return self._page[1][frame - start]
+
+    def _moments(self, start: int, stop: int) -> list[Moment]:
+        view = self.frames[start:stop]
+        n = stop - start
+        times = [None] * n if self._times is None else (self._times[start:stop] * self.source.factors.time).tolist()
+        names = list(view.schema.values)
+        columns = [view.values(name) for name in names]
+        values = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] if names else [{}] * n
+        cells = self.cells(start, stop)
+        return [Moment(*found) for found in zip(view.steps.tolist(), times, *cells, values, strict=True)]
+
+    def cells(self, start: int, stop: int) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Lengths and angles of the cells of some frames, and their rotations; see `Moment`.
+
+        A cell that is periodic along no axis is none: programs that only know lengths and angles take all for periodic.
+        """
+        n = stop - start
+        boxes = self.frames[start:stop].boxes
+        if boxes is None or not boxes.defined:
+            return [None] * n, [None] * n
+        there = boxes.present & boxes.periodic.any(axis=1)
+        sizes, upright = _sizes(boxes)
+        sizes[:, :3] *= self.source.factors.length
+        turns: list[Any] = [None] * n
+        for i in np.flatnonzero(there & ~upright).tolist():
+            cell = Box(vectors=boxes.vectors[i] * self.source.factors.length, periodic=boxes.periodic[i])
+            sizes[i], turns[i] = standard(cell, f"{self.path}: frame {start + i}")
+        return [sizes[i] if there[i] else None for i in range(n)], turns
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_page": (-1, [])}
+
+
+def _sizes(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths and angles of each cell (n, 6), and whether it lies with a along x and b in the xy plane already."""
+    rows = boxes.rows
+    lengths = boxes.lengths
+    pairs = ((1, 2), (0, 2), (0, 1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        dots = np.stack([(rows[:, i] * rows[:, j]).sum(axis=1) / (lengths[:, i] * lengths[:, j]) for i, j in pairs], 1)
+        angles = np.degrees(np.arccos(np.clip(dots, -1.0, 1.0)))
+    angles[dots == 0] = 90.0  # exactly
+    above = rows[:, [0, 0, 1], [1, 2, 2]]
+    diagonal = rows[:, [0, 1, 2], [0, 1, 2]]
+    finite = np.isfinite(rows).all(axis=(1, 2))
+    return np.concatenate([lengths, angles], axis=1), finite & (above == 0).all(axis=1) & (diagonal > 0).all(axis=1)
+
+
+def needed(library: str, what: str, extra: str, error: ImportError) -> ImportError:
+    """The error, on one line, of a library that is not there."""
+    return ImportError(f"{what} needs {library} ({error}): pip install 'mrec[{extra}]'")

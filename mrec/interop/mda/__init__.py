@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records in MDAnalysis: `import mrec.interop.mda`, and `Universe`, `Writer` and `AtomGroup.write` know them.
+
+>>> import MDAnalysis
+>>> import mrec.interop.mda
+>>> MDAnalysis.Universe("water.mrec").trajectory
+<MrecReader water.mrec with 10 frames of 3 atoms>
+"""
+
+from mrec.interop.coordinates import needed
+
+try:
+    import MDAnalysis as _library  # noqa: F401
+except ImportError as e:
+    raise needed("MDAnalysis", __name__, "mdanalysis", e) from None
+
+from mrec.interop.mda.parser import MrecParser
+from mrec.interop.mda.reader import MrecReader
+from mrec.interop.mda.writer import MrecWriter
+
+__all__ = ["MrecParser", "MrecReader", "MrecWriter"]
