@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Units by the names that `meta["units"]` holds, as factors to angstrom, ps, angstrom/ps and kJ/mol/angstrom."""
+"""Units by the names that `meta["units"]` holds, as factors to angstrom, ps and kJ/mol, or other times and energies."""
 
 from __future__ import annotations
 
@@ -21,29 +21,44 @@ class Factors:
     time: float = 1.0
     velocity: float = 1.0
     force: float = 1.0
+    energy: float = 1.0
     notes: list[str] = field(default_factory=list)
 
 
-def factors(units: Mapping[str, object]) -> Factors:
-    """The factors from a record's units. A unit that is not said, or not known, counts as the one it goes to."""
+def factors(units: Mapping[str, object], to_time: str = "ps", to_energy: str = "kJ/mol") -> Factors:
+    """The factors from a record's units. A unit that is not said, or not known, counts as the one it goes to.
+
+    A factor between equal units is exactly 1.
+    """
+    clock, joule = _TIME[to_time.lower()], _ENERGY[to_energy.lower()]
     found = Factors()
     length, time = _simple(units, "length", _LENGTH), _simple(units, "time", _TIME)
     found.length = _or(found, length, "lengths", "angstrom", units.get("length"))
-    found.time = _or(found, time, "times", "ps", units.get("time"))
+    found.time = _or(found, _over(time, clock), "times", to_time, units.get("time"))
+    energy = _simple(units, "energy", _ENERGY)
+    found.energy = 1.0 if energy is None else energy / joule
     velocity, force = (str(units[kind]) if kind in units else None for kind in ("velocity", "force"))
     if velocity is None:
         found.velocity = found.length / found.time
     else:
-        found.velocity = _or(found, _ratio(velocity, _LENGTH, _TIME), "velocities", "angstrom/ps", velocity)
+        found.velocity = _or(
+            found, _over(_ratio(velocity, _LENGTH, _TIME), 1 / clock), "velocities", f"angstrom/{to_time}", velocity
+        )
     if force is None:
-        found.force = 1 / found.length
+        found.force = found.energy / found.length
     else:
-        found.force = _or(found, _ratio(force, _ENERGY, _LENGTH), "forces", "kJ/mol/angstrom", force)
+        found.force = _or(
+            found, _over(_ratio(force, _ENERGY, _LENGTH), joule), "forces", f"{to_energy}/angstrom", force
+        )
     return found
 
 
 def _simple(units: Mapping[str, object], kind: str, table: Mapping[str, float]) -> float | None:
     return table.get(str(units.get(kind, "")).strip().lower())
+
+
+def _over(factor: float | None, target: float) -> float | None:
+    return None if factor is None else factor / target
 
 
 def _ratio(unit: str, above: Mapping[str, float], below: Mapping[str, float]) -> float | None:
