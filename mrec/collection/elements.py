@@ -69,12 +69,12 @@ def _texts(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
 def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[Any, Extent]:
     """The bytes of a chunk (a buffer) and its statistics. fill: bits or bytes, None for none."""
     if kind.width:
-        if values.ndim != 1 or not values.flags.c_contiguous:
-            values = np.ascontiguousarray(values).reshape(-1)
-        data = values.view(np.uint8)
+        data = values if kind.numpy.kind != "M" else values.view(np.int64)  # times have no buffer
+        if not data.flags.c_contiguous:
+            data = np.ascontiguousarray(data)
         low, high, nulls = measure(kind.number, data, kind.width, fill)
         count = values.size
-        return data, ((None, None, nulls, count) if nulls == count else (low, high, nulls, count))
+        return memoryview(data), ((None, None, nulls, count) if nulls == count else (low, high, nulls, count))
     try:
         items = [item.encode() if kind.name == "string" else item for item in values.ravel().tolist()]
     except UnicodeEncodeError:

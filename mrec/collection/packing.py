@@ -65,14 +65,15 @@ class VariableWriter:
 
     def append(self, data: Any) -> tuple[int, int, int]:
         """Keep the bytes of a chunk: (block, offset in it, size)."""
-        n = len(data)
+        view = memoryview(data)
+        n = view.nbytes
         with self._lock:
             offset = len(self._open)
             if n > MOST or offset > MOST:
                 raise InvalidValue(
                     f"{self.name!r}: a chunk of {n} bytes is too large for the format; choose smaller ones"
                 )
-            self._open += memoryview(data)
+            self._open += view
             number = len(self._blocks)
             if len(self._open) < self._packing.target:
                 return number, offset, n
