@@ -26,6 +26,7 @@ SHOWN = {"text", "json", "console", "{toctree}", "{eval-rst}", "{include}"}
 ELSEWHERE = {
     "command-line.md": {"sh"},  # tests/cli/test_page.py
     "embedding.md": {"sh", "c", "cpp", "cython", "py"},  # tests/embed/test_page.py
+    "streams.md": {"sh", "py"},  # tests/stream/test_mpi.py, test_remote.py, test_xarray.py
     "engines.md": {"py"},  # tests/interop/test_openmm.py, test_lammps.py
 }
 
@@ -67,7 +68,8 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def shell(text: str, page: Path, line: int) -> None:
     """Run a block as bash does, with this tree's `mrec`."""
     command = f'set -eo pipefail; mrec() {{ "{sys.executable}" -m mrec "$@"; }}\n{text}'
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    programs = os.path.dirname(sys.executable)  # python itself, and what came with packages
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{page}, line {line}: {done.stdout}{done.stderr}"
 

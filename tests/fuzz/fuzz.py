@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +20,8 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "fuzz"
+#: Several threads ask for programs.
+_BUILDING = threading.Lock()
 
 FLAGS = [
     *("-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/csrc/include", f"-I{ROOT}/csrc"),
@@ -70,7 +73,9 @@ class Run:
 def command(target: Target) -> list[str]:
     """The program, built when it has to be. Skips the test where it can not be."""
     if target.in_c:
-        return [str(_build(target.name)), f"-malloc_limit_mb={target.memory}"]
+        with _BUILDING:
+            program = _build(target.name)
+        return [str(program), f"-malloc_limit_mb={target.memory}"]
     pytest.importorskip("atheris")
     return [sys.executable, "-m", "tests.fuzz.driver", target.name]
 

@@ -90,7 +90,10 @@ static void read_numbers(mrec_source *source, uint64_t start, uint64_t stop) {
 static void read_strings(mrec_source *source, uint64_t start, uint64_t stop) {
     mrec_buffer text = {0}, ends = {0};
     mrec_error error;
-    mrec_status status = mrec_source_read_strings(source, start, stop, &text, &ends, &error);
+    uint64_t low[MREC_MAX_AXES] = {start}, high[MREC_MAX_AXES];
+    memcpy(high, source->spec.shape, sizeof high);
+    high[0] = stop;
+    mrec_status status = mrec_source_read_strings(source, low, high, &text, &ends, &error);
     assert(is_expected(status));
     if (status == MREC_OK)
         assert(ends.size == (stop - start) * source->row_elements * 8);

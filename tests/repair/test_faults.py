@@ -64,6 +64,8 @@ LOST = {
     "a_cell_without_vectors": ["system/box"],
     "a_value_under_a_tag_that_it_does_not_fit": ["system/zarr.json"],
     "an_observable_without_its_document": ["observables/rdf", "observables/zarr.json"],
+    "a_group_in_the_place_of_an_observable": ["observables/meta/rdf", "observables/rdf"],
+    "a_forcefield_with_a_typed_document": ["forcefield/zarr.json"],
 }
 #: What no checksum tells: these change what is stored, and frames are compared with those.
 _OTHER_DATA = {
@@ -73,7 +75,7 @@ _OTHER_DATA = {
     "an_update_that_says_nothing_new",
 }
 #: What is no damage, and stays in the copy.
-_KEPT = {"canonical", "incomplete", "name"}
+_KEPT = {"canonical", "incomplete", "metrics", "metrics-log", "name"}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -63,8 +63,9 @@ def test_fault_is_found_by_its_rule(fault: Fault, sample: Make) -> None:
 
 
 def test_every_rule_has_a_fault() -> None:
-    """But for what does not open, fails in the system, or is tested with packed records below."""
-    assert RULES.keys() - {fault.rule for fault in FAULTS} == {"version", "read", "zip", "zip-crc"}
+    """But for what does not open, fails in the system, or is tested with packed records below, or in tests/stream."""
+    streams = {rule for rule in RULES if rule == "manifest" or rule.startswith("stream-")}
+    assert RULES.keys() - {fault.rule for fault in FAULTS} - streams == {"version", "read", "zip", "zip-crc"}
 
 
 def test_rules_are_documented() -> None:
