@@ -24,7 +24,7 @@ def folder() -> Iterator[Path]:
 def test_no_call_that_fails_costs_a_record(name: str, folder: Path) -> None:
     step = 101
     for k, fault in enumerate(FAULTS):
-        assert sweep([name], folder / "s", [fault], step, 1 + 19 * k) >= 0
+        assert sweep([name], folder / "s", [fault], step, 1 + 19 * k % 23) > 0
 
 
 @pytest.mark.parametrize("name", STORIES)
