@@ -56,7 +56,7 @@ lint:
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m mypy
-	$(PYTHON) -m mypy.stubtest mrec._core --allowlist tools/stubtest.txt
+	$(PYTHON) -m mypy.stubtest mrec._core --mypy-config-file pyproject.toml --allowlist tools/stubtest.txt
 	.venv/bin/clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 	gcc $(CFLAGS) -shared -fPIC csrc/*.c $(LDLIBS) -o build/libmrec-gcc.so
 	clang $(CFLAGS) -shared -fPIC csrc/*.c $(LDLIBS) -o build/libmrec-clang.so

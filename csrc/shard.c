@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include "shard.h"
 
 #include "bytes.h"
 #include "crc32c.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NSLOTS 3
 #define GATHER (256 * 1024) /* write calls of this size run at the speed of memory */
@@ -71,24 +74,54 @@ static mrec_status evict_oldest(mrec_files *files, mrec_error *error) {
     return mrec_shard_close(shard, error);
 }
 
+/* Until one more stays within n. */
+static mrec_status evict_to(mrec_files *files, unsigned n, mrec_error *error) {
+    while (files->open >= n)
+        MREC_TRY(evict_oldest(files, error));
+    return MREC_OK;
+}
+
+static bool none_left(int code) {
+    return code == EMFILE || code == ENFILE;
+}
+
+/* Whether this was the last descriptor. */
+static bool is_last(int fd) {
+    int spare = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (spare < 0)
+        return none_left(errno);
+    close(spare);
+    return false;
+}
+
+/* Close others than this one, which is open and not linked yet. */
+static mrec_status leave_one(mrec_shard *shard, mrec_error *error) {
+    mrec_status status = evict_to(shard->files, shard->files->budget, error);
+    if (status != MREC_OK) {
+        (void)mrec_file_close(shard->files->vfs, shard->fd, shard->path, NULL);
+        shard->fd = -1;
+    }
+    return status;
+}
+
 /* Where the process has no descriptor left, half of ours do from now on: others need some too, and so do documents. */
 static mrec_status open_within_budget(mrec_shard *shard, mrec_error *error) {
     mrec_files *files = shard->files;
     /* A file that was there is not made anew: what it held would be missing. */
     const int flags = O_RDWR | (shard->on_disk ? 0 : O_CREAT);
     for (;;) {
-        while (files->open >= files->budget)
-            MREC_TRY(evict_oldest(files, error));
+        MREC_TRY(evict_to(files, files->budget, error));
         mrec_error local;
         mrec_status status = mrec_file_open(files->vfs, shard->path, flags, &shard->fd, &local);
-        if (status == MREC_OK)
+        if (status == MREC_OK && (files->open == 0 || !is_last(shard->fd)))
             return MREC_OK;
-        bool none_left = local.sys_errno == EMFILE || local.sys_errno == ENFILE;
-        if (!none_left || files->open == 0) {
+        if (status != MREC_OK && (!none_left(local.sys_errno) || files->open == 0)) {
             *error = local;
             return status;
         }
         files->budget = (files->open + 1) / 2;
+        if (status == MREC_OK)
+            return leave_one(shard, error);
     }
 }
 

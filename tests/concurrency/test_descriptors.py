@@ -78,6 +78,24 @@ def test_five_hundred_arrays_with_sixty_four_descriptors(tmp_path: Path, few: in
     assert opened() <= before
 
 
+@pytest.mark.parametrize("others", [0, 20, 60, 120])
+def test_as_many_descriptors_as_others_leave(tmp_path: Path, others: int) -> None:
+    """Also where half of the limit, which a writer takes at most, is more than there are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(others)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened() + 40, hard))
+    try:
+        with write(tmp_path / "a.mrec", schema(), frames_per_chunk=2, chunks_per_shard=2) as writer:
+            append(writer, 5)
+        with mrec.TrajectoryWriter.open(tmp_path / "a.mrec", durable=False) as writer:
+            append(writer, 1)
+        check(tmp_path / "a.mrec", 6)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in held:
+            os.close(fd)
+
+
 def test_others_use_the_descriptors_up(tmp_path: Path, few: int) -> None:
     """A writer and a reader that had their share give some back."""
     path, others = tmp_path / "a.mrec", []

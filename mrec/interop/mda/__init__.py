@@ -3,7 +3,7 @@
 
 >>> import MDAnalysis
 >>> import mrec.interop.mda
->>> MDAnalysis.Universe("water.mrec").trajectory
+>>> MDAnalysis.Universe("water.mrec", to_guess=()).trajectory
 <MrecReader water.mrec with 10 frames of 3 atoms>
 """
 
