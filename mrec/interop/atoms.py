@@ -11,7 +11,7 @@ import numpy as np
 
 from mrec.box import Box
 from mrec.errors import CorruptData, MrecError
-from mrec.frame import Block, Frame
+from mrec.frame import Block, Frame, same_bits
 from mrec.interop.units import Factors, factors
 
 #: kind of data -> its columns.
@@ -71,14 +71,14 @@ class AtomSource:
             return self._taken(self.system[self.block][name])
         return None
 
-    def names(self, atoms: Atoms, *columns: str) -> list[str]:
-        """The first of these columns that has a text for each atom; "X" where none has."""
+    def names(self, atoms: Atoms, *columns: str, missing: str = "X") -> list[str]:
+        """The first of these columns that has a text for each atom; `missing` where none has."""
         for column in columns:
             found = self.column(atoms, column)
             if found is not None and found.dtype.kind in "OTU":
                 texts = np.ma.filled(found.astype(object), "") if np.ma.isMA(found) else found
-                return [str(text) or "X" for text in texts.tolist()]
-        return ["X"] * len(atoms.positions)
+                return [str(text) or missing for text in texts.tolist()]
+        return [missing] * len(atoms.positions)
 
     def pairs(self) -> np.ndarray:
         """The rows (i, j) of the system's bonds between atoms that are taken, as numbers of these."""
@@ -161,6 +161,32 @@ def _block(schema: Any) -> str:
         return str(having[0])
     found = f"blocks {', '.join(map(repr, having))} have" if having else "no block has"
     raise MrecError(f"{found} columns x, y and z; positions are taken from the block 'atoms' or the only one")
+
+
+def constant_atoms(source: AtomSource) -> Atoms:
+    """The first frame with those columns only that the last one has alike. MrecError when there is no frame."""
+    if not len(source):
+        raise MrecError("the record has no frames")
+    atoms, last = source.atoms(source.frames[0]), source.frames[-1]
+    for name in list(atoms.block):
+        if source.block not in last or not same_bits(atoms.block[name], last[source.block][name]):
+            del atoms.block[name]
+    return atoms
+
+
+def residues_of(source: AtomSource, atoms: Atoms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The residue of each atom, their ids, and the first atom of each: neighbours of one id, name and chain."""
+    n = len(atoms.positions)
+    ids = source.column(atoms, "res_id")
+    if ids is None:
+        ids = source.column(atoms, "res_id_signed")
+    keys = [np.zeros(n, np.int64) if ids is None else np.asarray(ids).astype(np.int64)]
+    keys += [np.asarray(found, object) for c in ("res_name", "chain", "icode", "segment")
+             if (found := source.column(atoms, c)) is not None]  # fmt: skip
+    new = np.ones(n, bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    firsts = np.flatnonzero(new)
+    return np.cumsum(new) - 1, keys[0][firsts] if ids is not None else np.arange(1, len(firsts) + 1), firsts
 
 
 def standard(cell: Box, at: str) -> tuple[np.ndarray, np.ndarray | None]:

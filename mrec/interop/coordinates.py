@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +36,14 @@ class Moment(NamedTuple):
     sizes: np.ndarray | None
     turn: np.ndarray | None
     values: dict[str, Any]
+
+
+class Cells(NamedTuple):
+    """Cells of some frames. sizes: lengths and angles, f64 (n, 6). there: bool (n,). turns: frame -> rotation."""
+
+    sizes: np.ndarray
+    there: np.ndarray
+    turns: dict[int, np.ndarray]
 
 
 class Coordinates:
@@ -120,25 +127,42 @@ class Coordinates:
         columns = [view.values(name) for name in names]
         values = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] if names else [{}] * n
         cells = self.cells(start, stop)
-        return [Moment(*found) for found in zip(view.steps.tolist(), times, *cells, values, strict=True)]
+        sizes = [size if there else None for size, there in zip(cells.sizes, cells.there.tolist(), strict=True)]
+        turns = [cells.turns.get(i) for i in range(n)]
+        return [Moment(*found) for found in zip(view.steps.tolist(), times, sizes, turns, values, strict=True)]
 
-    def cells(self, start: int, stop: int) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Lengths and angles of the cells of some frames, and their rotations; see `Moment`.
+    def cells(self, start: int, stop: int) -> Cells:
+        """The cells of the frames [start, stop).
 
         A cell that is periodic along no axis is none: programs that only know lengths and angles take all for periodic.
         """
-        n = stop - start
         boxes = self.frames[start:stop].boxes
         if boxes is None or not boxes.defined:
-            return [None] * n, [None] * n
+            return Cells(np.full((stop - start, 6), np.nan), np.zeros(stop - start, np.bool_), {})
         there = boxes.present & boxes.periodic.any(axis=1)
         sizes, upright = _sizes(boxes)
         sizes[:, :3] *= self.source.factors.length
-        turns: list[Any] = [None] * n
+        turns = {}
         for i in np.flatnonzero(there & ~upright).tolist():
             cell = Box(vectors=boxes.vectors[i] * self.source.factors.length, periodic=boxes.periodic[i])
-            sizes[i], turns[i] = standard(cell, f"{self.path}: frame {start + i}")
-        return [sizes[i] if there[i] else None for i in range(n)], turns
+            sizes[i], turn = standard(cell, f"{self.path}: frame {start + i}")
+            if turn is not None:
+                turns[i] = turn
+        return Cells(sizes, there, turns)
+
+    def fill(self, kind: str, frames: range, rows: Any, out: np.ndarray, scale: float = 1.0) -> None:
+        """What `read` gives, times `scale`, into a float32 array (frames, atoms, 3), a piece at a time.
+
+        MrecError when a value is null.
+        """
+        room = np.empty((min(self.ahead, len(frames)), *out.shape[1:]))
+        factor = self._factor[kind] * scale
+        for low in range(0, len(frames), self.ahead):
+            some = frames[low : low + self.ahead]
+            chosen = slice(some.start, some.stop) if some.step == 1 else np.asarray(some)
+            found = self.frames.read(self.source.block, KINDS[kind], frames=chosen, rows=rows, out=room[: len(some)])
+            self.present(kind, found, some[0])
+            np.multiply(found, factor, out=out[low : low + len(some)], casting="same_kind")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_page": (-1, [])}

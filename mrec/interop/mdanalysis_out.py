@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mrec.errors import MrecError
-from mrec.interop.atoms import Atoms, AtomSource, same_number, standard
+from mrec.interop.atoms import Atoms, AtomSource, residues_of, same_number, standard
 
 _ATTRIBUTES = {
     "names": "name", "elements": "element", "types": "type", "masses": "mass", "charges": "charge",
@@ -129,7 +129,7 @@ def selected(source: AtomSource, selection: str) -> np.ndarray:
 def universe(source: AtomSource, atoms: Atoms) -> Any:
     """A universe of the atoms of a frame, with the topology that record and frame know."""
     n = len(atoms.positions)
-    residues = _residues(source, atoms)
+    residues = residues_of(source, atoms)
     segment = source.column(atoms, "segment")
     texts = np.full(n, "", object) if segment is None else np.asarray(segment, object)
     segments, at = np.unique(texts[residues[2]], return_inverse=True)
@@ -153,21 +153,6 @@ def universe(source: AtomSource, atoms: Atoms) -> Any:
         if len(links):
             made.add_TopologyAttr(name, links)
     return made
-
-
-def _residues(source: AtomSource, atoms: Atoms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The residue of each atom, their ids, and the first atom of each: neighbours of one id, name and chain."""
-    n = len(atoms.positions)
-    ids = source.column(atoms, "res_id")
-    if ids is None:
-        ids = source.column(atoms, "res_id_signed")
-    keys = [np.zeros(n, np.int64) if ids is None else np.asarray(ids).astype(np.int64)]
-    keys += [np.asarray(found, object) for c in ("res_name", "chain", "icode", "segment")
-             if (found := source.column(atoms, c)) is not None]  # fmt: skip
-    new = np.ones(n, bool)
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    firsts = np.flatnonzero(new)
-    return np.cumsum(new) - 1, keys[0][firsts] if ids is not None else np.arange(1, len(firsts) + 1), firsts
 
 
 def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: float | None = None) -> int:

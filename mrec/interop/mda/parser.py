@@ -8,9 +8,7 @@ from typing import Any
 from MDAnalysis.topology.base import TopologyReaderBase
 
 import mrec
-from mrec.errors import MrecError
-from mrec.frame import same_bits
-from mrec.interop.atoms import AtomSource
+from mrec.interop.atoms import AtomSource, constant_atoms
 from mrec.interop.coordinates import names_record
 from mrec.interop.mdanalysis_out import universe
 
@@ -31,13 +29,7 @@ class MrecParser(TopologyReaderBase):
         """The topology."""
         record = mrec.open(self.filename)
         source = AtomSource(record, record.trajectory)
-        if not len(source):
-            raise MrecError(f"{record.path} has no frames")
-        atoms, last = source.atoms(source.frames[0]), source.frames[-1]
-        for name in list(atoms.block):
-            if source.block not in last or not same_bits(atoms.block[name], last[source.block][name]):
-                del atoms.block[name]
-        made = universe(source, atoms)
+        made = universe(source, constant_atoms(source))
         if "segment" not in source.columns:
             made.segments.segids = ["SYSTEM"] * len(made.segments)  # as MDAnalysis's own parsers say
         return made._topology

@@ -135,16 +135,12 @@ class MrecReader(ReaderBase):
         chosen = range(*self.check_slice_indices(start, stop, step))
         rows = None if group is None else group.indices
         result = np.empty((len(chosen), self.n_atoms if rows is None else len(rows), 3), np.float32)
-        for low in range(0, len(chosen), found.ahead):
-            frames = np.asarray(chosen[low : low + found.ahead])
-            values = found.read("positions", frames, rows)
-            found.present("positions", values, int(frames[0]))
-            result[low : low + found.ahead] = values
+        found.fill("positions", chosen, rows, result)
         return np.moveaxis(result, ["fac".index(axis) for axis in order], [0, 1, 2])
 
     def _turned(self) -> bool:
         """Whether a frame's cell has to be turned, and its atoms with it."""
-        return any(turn is not None for turn in self._coordinates.cells(0, self.n_frames)[1])
+        return bool(self._coordinates.cells(0, self.n_frames).turns)
 
     def Writer(self, filename: Any, n_atoms: int | None = None, **kwargs: Any) -> MrecWriter:
         """A writer of records for as many atoms."""

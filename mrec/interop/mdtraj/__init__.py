@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records in mdtraj: `import mrec.interop.mdtraj`, and its `load`, `iterload`, `load_frame` and `open` know them.
+
+>>> import mdtraj
+>>> import mrec.interop.mdtraj
+>>> mdtraj.load("water.mrec")  # doctest: +ELLIPSIS
+<mdtraj.Trajectory with 10 frames, 3 atoms, 1 residues, without unitcells at ...>
+"""
+
+from mrec.interop.coordinates import needed
+
+try:
+    import mdtraj as _library
+except ImportError as e:
+    raise needed("mdtraj", __name__, "mdtraj", e) from None
+
+from mrec.interop.mdtraj import hook as _hook
+from mrec.interop.mdtraj.file import MrecTrajectoryFile, load_mrec
+from mrec.interop.mdtraj.topology import load_topology
+
+__all__ = ["MrecTrajectoryFile", "load_mrec", "load_topology"]
+
+_hook.install(_library)
