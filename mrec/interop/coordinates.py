@@ -17,7 +17,7 @@ from mrec.trajectory.forms import rows_at
 
 #: Bytes of coordinates that are read together when frames are read in order, and frames whose other data is.
 READ_AHEAD = 1 << 20
-PAGE = 1024
+PAGE = 256
 
 
 def names_record(thing: Any) -> bool:
@@ -46,11 +46,21 @@ class Cells(NamedTuple):
     turns: dict[int, np.ndarray]
 
 
+class _Page(NamedTuple):
+    """What some frames have beside their atoms."""
+
+    start: int
+    steps: np.ndarray
+    times: np.ndarray | None
+    cells: Cells
+    values: dict[str, np.ndarray]
+
+
 class Coordinates:
     """The frames of a record, each with the same atoms. MrecError when their number changes.
 
     path: the record. Lengths are in angstrom, times in ps, forces in kJ/mol/angstrom; native: in the record's units.
-    kinds: which of positions, velocities and forces there are. Pickles by path.
+    kinds: which of positions, velocities and forces there are. times: f64 (frames), in ps, or None. Pickles by path.
     """
 
     def __init__(self, path: str | os.PathLike[str], native: bool = False) -> None:
@@ -65,8 +75,9 @@ class Coordinates:
         self.n_atoms = self._count()
         factors = self.source.factors
         self._factor = dict(zip(KINDS, (factors.length, factors.velocity, factors.force), strict=True))
-        self._page: tuple[int, list[Moment]] = (-1, [])
-        self._times = self.frames.times
+        self._page: _Page | None = None
+        times = self.frames.times
+        self.times = None if times is None else times[: self.n_frames] * factors.time
 
     def _count(self) -> int:
         """The number of atoms of every frame."""
@@ -84,11 +95,6 @@ class Coordinates:
                 "`mrec.open` reads all of them"
             )
         return int(counts[0])
-
-    @property
-    def times(self) -> np.ndarray | None:
-        """The time of each frame in ps, f64, or None."""
-        return None if self._times is None else self._times[: self.n_frames] * self.source.factors.time
 
     @property
     def ahead(self) -> int:
@@ -114,22 +120,24 @@ class Coordinates:
 
     def moment(self, frame: int) -> Moment:
         """The step, time, cell and values of a frame."""
-        start = frame // PAGE * PAGE
-        if self._page[0] != start:
-            self._page = (start, self._moments(start, min(start + PAGE, self.n_frames)))
-        return self._page[1][frame - start]
+        page = self._page
+        if page is None or not 0 <= frame - page.start < len(page.steps):
+            start = frame // PAGE * PAGE
+            page = self._page = self._read_page(start, min(start + PAGE, self.n_frames))
+        i = frame - page.start
+        return Moment(
+            int(page.steps[i]),
+            None if page.times is None else float(page.times[i]),
+            page.cells.sizes[i] if page.cells.there[i] else None,
+            page.cells.turns.get(i),
+            {name: _python(column[i]) for name, column in page.values.items()},
+        )
 
-    def _moments(self, start: int, stop: int) -> list[Moment]:
+    def _read_page(self, start: int, stop: int) -> _Page:
         view = self.frames[start:stop]
-        n = stop - start
-        times = [None] * n if self._times is None else (self._times[start:stop] * self.source.factors.time).tolist()
-        names = list(view.schema.values)
-        columns = [view.values(name) for name in names]
-        values = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] if names else [{}] * n
-        cells = self.cells(start, stop)
-        sizes = [size if there else None for size, there in zip(cells.sizes, cells.there.tolist(), strict=True)]
-        turns = [cells.turns.get(i) for i in range(n)]
-        return [Moment(*found) for found in zip(view.steps.tolist(), times, sizes, turns, values, strict=True)]
+        times = None if self.times is None else self.times[start:stop]
+        values = {name: view.values(name) for name in view.schema.values}
+        return _Page(start, view.steps, times, self.cells(start, stop), values)
 
     def cells(self, start: int, stop: int) -> Cells:
         """The cells of the frames [start, stop).
@@ -165,7 +173,12 @@ class Coordinates:
             np.multiply(found, factor, out=out[low : low + len(some)], casting="same_kind")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_page": (-1, [])}
+        return {**self.__dict__, "_page": None}
+
+
+def _python(value: Any) -> Any:
+    """A number of Python's for a scalar; arrays and documents as they are."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _sizes(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:

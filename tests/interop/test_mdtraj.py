@@ -155,3 +155,18 @@ def test_without_mdtraj_the_extra_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: mrec.interop.mdtraj needs mdtraj") and "pip install 'mrec[mdtraj]'" in last
+
+
+def test_a_record_that_changes_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "x.mrec"
+    schema = mrec.Schema().block("atoms", rows=1).column("x", "f64").column("y", "f64").column("z", "f64")
+    for scale in (1, 2):
+        with mrec.TrajectoryWriter(path, schema, overwrite=True) as writer:
+            for i in range(3):
+                writer.append(i, atoms={"xyz": np.full((1, 3), 10.0 * i * scale)})
+                writer.flush()
+                found = mdtraj.load(path).xyz[:, 0, 0]
+                np.testing.assert_allclose(found, np.arange(i + 1) * scale)
+    with mrec.TrajectoryWriter.open(path, truncate_after_step=0) as writer:
+        writer.append(1, atoms={"xyz": np.full((1, 3), -10.0)})
+    np.testing.assert_allclose(mdtraj.load(path).xyz[:, 0, 0], [0, -1])

@@ -77,9 +77,9 @@ class MrecReader(ReaderBase):
         return self._read_frame(self._frame + 1)
 
     def _read_frame(self, i: int) -> Any:
-        # Frames are read ahead where they are asked for in their order.
+        # Frames are read ahead where they are asked for in their order; the first may be all that is wanted.
         if i not in self._range:
-            self._load(i, min(i + self._coordinates.ahead, self.n_frames) if i == self._frame + 1 else i + 1)
+            self._load(i, min(i + self._coordinates.ahead, self.n_frames) if 0 < i == self._frame + 1 else i + 1)
         self._frame = i
         return self._show(i)
 

@@ -17,6 +17,32 @@ from mrec.interop.mdtraj.topology import topology_of
 
 _NM = 0.1
 
+#: The record that was opened last, and what it was: `load_frame` opens one anew for each frame.
+_last: tuple[Any, Coordinates] | None = None
+
+
+def _opened(filename: str | os.PathLike[str]) -> Coordinates:
+    """The frames of a record; those that were opened last when the record is as it was."""
+    global _last
+    identity = _identity(os.path.abspath(os.fsdecode(filename)))
+    last = _last
+    if last is None or last[0] != identity:
+        last = _last = (identity, Coordinates(filename))
+    return last[1]
+
+
+def _identity(path: str) -> tuple[Any, ...]:
+    """What changes when a record is replaced, or appended to: its documents are new files then."""
+    found: list[Any] = [path]
+    for name in ("", "zarr.json", "meta/zarr.json", "system", "trajectory/zarr.json"):
+        try:
+            status = os.stat(os.path.join(path, name) if name else path)
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns))
+    return tuple(found)
+
 
 def load_mrec(
     filename: str | os.PathLike[str],
@@ -39,7 +65,8 @@ def load_mrec(
 
 
 class MrecTrajectoryFile:
-    """A record as mdtraj's other file objects; `mdtraj.open` makes one. It reads only.
+    """A record as mdtraj's other file objects; `mdtraj.open` makes one. It reads only: the frames that there are
+    when it is made.
 
     A frame is where `seek` puts it; `read` and `read_as_traj` go on from there.
     """
@@ -49,7 +76,7 @@ class MrecTrajectoryFile:
     def __init__(self, filename: str | os.PathLike[str], mode: str = "r", force_overwrite: bool = True) -> None:
         if mode != "r":
             raise InvalidValue(f"mdtraj does not write records (mode {mode!r}); mrec.TrajectoryWriter does")
-        self._coordinates = Coordinates(filename)
+        self._coordinates = _opened(filename)
         self._topology: Topology | None = None
         self._at = 0
 
