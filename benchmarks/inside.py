@@ -19,6 +19,7 @@ import MDAnalysis
 import mdtraj
 import numpy as np
 from MDAnalysis.analysis import rms
+from MDAnalysis.coordinates import XDR
 
 import mrec
 import mrec.interop.mda
@@ -124,8 +125,16 @@ def in_mdanalysis(files: dict[str, str]) -> dict[str, tuple[int, dict[str, Calla
     found = {
         name: (k, {p: (lambda u=u, job=job: job(u)) for p, u in universes.items()}) for name, (k, job) in jobs.items()
     }
-    found["open, one frame"] = (1, {p: (lambda p=p: MDAnalysis.coordinates.core.reader(files[p])) for p in PEERS})
+    found["open, the first time"] = (1, {p: (lambda p=p: opened(files[p], True)) for p in PEERS})
+    found["open, one frame"] = (1, {p: (lambda p=p: opened(files[p])) for p in PEERS})
     return found
+
+
+def opened(file: str, first: bool = False) -> None:
+    """Open it in MDAnalysis, which reads a frame; first: without the index that it leaves beside an XTC file."""
+    if first:
+        Path(XDR.offsets_filename(file)).unlink(missing_ok=True)
+    MDAnalysis.coordinates.core.reader(file)
 
 
 def in_mdtraj(files: dict[str, str]) -> dict[str, tuple[int, dict[str, Callable[[], object]]]]:

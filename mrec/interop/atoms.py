@@ -46,13 +46,12 @@ class AtomSource:
     def __init__(self, record: Any, frames: Any) -> None:
         self.frames = frames
         self.schema = frames.schema
-        self.block = _block(self.schema)
+        self.block = positions_block(self.schema)
         self.system: Frame | None = record.system
         self.factors: Factors = factors(record.units)
         self.chosen: np.ndarray | None = None
         self.notes: list[str] = list(self.factors.notes)
-        columns = self.schema.blocks[self.block].columns
-        self.kinds = [kind for kind, names in KINDS.items() if all(name in columns for name in names)]
+        self.kinds = kinds_of(self.schema.blocks[self.block])
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -152,7 +151,12 @@ class AtomSource:
         self.chosen = selected(self, selection)
 
 
-def _block(schema: Any) -> str:
+def kinds_of(block: Any) -> list[str]:
+    """Which of positions, velocities and forces a block declares."""
+    return [kind for kind, names in KINDS.items() if all(name in block.columns for name in names)]
+
+
+def positions_block(schema: Any) -> str:
     """The block that has the positions."""
     having = [name for name, block in schema.blocks.items() if all(c in block.columns for c in "xyz")]
     if "atoms" in having:

@@ -11,13 +11,16 @@ import numpy as np
 import mrec
 from mrec.box import Box
 from mrec.errors import MrecError
-from mrec.interop.atoms import KINDS, AtomSource, standard
+from mrec.interop.atoms import KINDS, kinds_of, positions_block, standard
+from mrec.interop.units import Factors, factors
 from mrec.trajectory.boxes import Boxes
-from mrec.trajectory.forms import rows_at
+from mrec.trajectory.forms import BlockForm, rows_at
 
 #: Bytes of coordinates that are read together when frames are read in order, and frames whose other data is.
 READ_AHEAD = 1 << 20
 PAGE = 256
+#: How many such pages are kept.
+PAGES = 256
 
 
 def names_record(thing: Any) -> bool:
@@ -50,8 +53,6 @@ class _Page(NamedTuple):
     """What some frames have beside their atoms."""
 
     start: int
-    steps: np.ndarray
-    times: np.ndarray | None
     cells: Cells
     values: dict[str, np.ndarray]
 
@@ -67,24 +68,26 @@ class Coordinates:
         record = mrec.open(path)
         self.path = record.path
         self.frames = record.trajectory
-        self.source = AtomSource(record, self.frames)
-        if native:
-            self.source.factors = type(self.source.factors)()
-        self.kinds = self.source.kinds
+        self.block = positions_block(self.frames.schema)
+        self.kinds = kinds_of(self.frames.schema.blocks[self.block])
+        self.factors = Factors() if native else factors(record.units)
         self.n_frames = len(self.frames)
         self.n_atoms = self._count()
-        factors = self.source.factors
-        self._factor = dict(zip(KINDS, (factors.length, factors.velocity, factors.force), strict=True))
-        self._page: _Page | None = None
+        self._factor = dict(zip(KINDS, (self.factors.length, self.factors.velocity, self.factors.force), strict=True))
+        self._names = list(self.frames.schema.values)
+        self._pages: dict[int, _Page] = {}
+        same = self.frames._read(lambda state: state.box.fixed is not None or state.box.n == 0)
+        self._fixed = self._read_cells(0, 1) if same else None
+        self._steps = self.frames.steps
         times = self.frames.times
-        self.times = None if times is None else times[: self.n_frames] * factors.time
+        self.times = None if times is None else times[: self.n_frames] * self.factors.time
 
     def _count(self) -> int:
         """The number of atoms of every frame."""
         if not self.n_frames:
             raise MrecError(f"{self.path} has no frames")
-        block = self.source.block
-        counts = self.frames._read(lambda state: rows_at(state.block(block), np.arange(self.n_frames)))
+        block = self.block
+        counts = self.frames._read(lambda state: _counts(state.block(block), self.n_frames))
         if counts[0] < 0:
             raise MrecError(f"{self.path}: frame 0 has no block {block!r}, so that it has no atoms")
         odd = np.flatnonzero(counts != counts[0])
@@ -103,7 +106,7 @@ class Coordinates:
 
     def read(self, kind: str, frames: Any, rows: Any = None, out: np.ndarray | None = None) -> np.ndarray:
         """f64 (frames, atoms, 3), in a masked array where some are null. frames, rows, out: as of `Trajectory.read`."""
-        found = self.frames.read(self.source.block, KINDS[kind], frames=frames, rows=rows, out=out)
+        found = self.frames.read(self.block, KINDS[kind], frames=frames, rows=rows, out=out)
         if self._factor[kind] != 1.0:
             found *= self._factor[kind]
         return found
@@ -120,39 +123,55 @@ class Coordinates:
 
     def moment(self, frame: int) -> Moment:
         """The step, time, cell and values of a frame."""
-        page = self._page
-        if page is None or not 0 <= frame - page.start < len(page.steps):
-            start = frame // PAGE * PAGE
-            page = self._page = self._read_page(start, min(start + PAGE, self.n_frames))
-        i = frame - page.start
+        start, cells = 0, self._fixed
+        values: dict[str, np.ndarray] = {}
+        if cells is None or self._names:
+            page = self._page(frame // PAGE)
+            start, values = page.start, page.values
+            cells = page.cells if cells is None else cells
+        i = frame - start
+        at = 0 if cells is self._fixed else i
         return Moment(
-            int(page.steps[i]),
-            None if page.times is None else float(page.times[i]),
-            page.cells.sizes[i] if page.cells.there[i] else None,
-            page.cells.turns.get(i),
-            {name: _python(column[i]) for name, column in page.values.items()},
+            int(self._steps[frame]),
+            None if self.times is None else float(self.times[frame]),
+            cells.sizes[at] if cells.there[at] else None,
+            cells.turns.get(at),
+            {name: _python(column[i]) for name, column in values.items()},
         )
 
-    def _read_page(self, start: int, stop: int) -> _Page:
-        view = self.frames[start:stop]
-        times = None if self.times is None else self.times[start:stop]
-        values = {name: view.values(name) for name in view.schema.values}
-        return _Page(start, view.steps, times, self.cells(start, stop), values)
+    def _page(self, number: int) -> _Page:
+        """A page, from those that were read last."""
+        page = self._pages.pop(number, None)
+        if page is None:
+            start, stop = number * PAGE, min((number + 1) * PAGE, self.n_frames)
+            values = {name: self.frames[start:stop].values(name) for name in self._names}
+            page = _Page(start, self.cells(start, stop), values)
+            if len(self._pages) >= PAGES:
+                del self._pages[next(iter(self._pages))]
+        self._pages[number] = page
+        return page
 
     def cells(self, start: int, stop: int) -> Cells:
         """The cells of the frames [start, stop).
 
         A cell that is periodic along no axis is none: programs that only know lengths and angles take all for periodic.
         """
+        fixed, n = self._fixed, stop - start
+        if fixed is None:
+            return self._read_cells(start, stop)
+        turns = dict.fromkeys(range(n), fixed.turns[0]) if fixed.turns else {}
+        return Cells(np.broadcast_to(fixed.sizes[0], (n, 6)), np.broadcast_to(fixed.there[0], n), turns)
+
+    def _read_cells(self, start: int, stop: int) -> Cells:
         boxes = self.frames[start:stop].boxes
         if boxes is None or not boxes.defined:
             return Cells(np.full((stop - start, 6), np.nan), np.zeros(stop - start, np.bool_), {})
         there = boxes.present & boxes.periodic.any(axis=1)
         sizes, upright = _sizes(boxes)
-        sizes[:, :3] *= self.source.factors.length
+        sizes[:, :3] *= self.factors.length
         turns = {}
         for i in np.flatnonzero(there & ~upright).tolist():
-            cell = Box(vectors=boxes.vectors[i] * self.source.factors.length, periodic=boxes.periodic[i])
+            cell = Box(vectors=boxes.vectors[i] * self.factors.length, periodic=boxes.periodic[i])
             sizes[i], turn = standard(cell, f"{self.path}: frame {start + i}")
             if turn is not None:
                 turns[i] = turn
@@ -168,12 +187,19 @@ class Coordinates:
         for low in range(0, len(frames), self.ahead):
             some = frames[low : low + self.ahead]
             chosen = slice(some.start, some.stop) if some.step == 1 else np.asarray(some)
-            found = self.frames.read(self.source.block, KINDS[kind], frames=chosen, rows=rows, out=room[: len(some)])
-            self.present(kind, found, some[0])
+            found = self.frames.read(self.block, KINDS[kind], frames=chosen, rows=rows, out=room[: len(some)])
+            for i, rows_of_one in zip(some, found, strict=True) if np.ma.isMA(found) else ():
+                self.present(kind, rows_of_one, i)
             np.multiply(found, factor, out=out[low : low + len(some)], casting="same_kind")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_page": None}
+        return {**self.__dict__, "_pages": {}}
+
+
+def _counts(form: BlockForm, n_frames: int) -> np.ndarray:
+    """The rows of each frame, or of one when all have the same."""
+    regular = form.uniform is not None and form.n
+    return rows_at(form, np.arange(1 if regular else n_frames))
 
 
 def _python(value: Any) -> Any:

@@ -13,7 +13,7 @@ from mdtraj.utils import cast_indices
 
 from mrec.errors import InvalidValue, MrecError
 from mrec.interop.coordinates import Coordinates
-from mrec.interop.mdtraj.topology import topology_of
+from mrec.interop.mdtraj.topology import load_topology
 
 _NM = 0.1
 
@@ -84,7 +84,7 @@ class MrecTrajectoryFile:
     def topology(self) -> Topology:
         """What the record says of its atoms."""
         if self._topology is None:
-            self._topology = topology_of(self._coordinates.source)
+            self._topology = load_topology(self._coordinates.path)
         return self._topology
 
     def read(

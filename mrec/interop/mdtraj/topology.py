@@ -20,11 +20,7 @@ def load_topology(path: str | os.PathLike[str]) -> Topology:
     An atom without an element is a virtual site; one without a name has its element's.
     """
     record = mrec.open(path)
-    return topology_of(AtomSource(record, record.trajectory))
-
-
-def topology_of(source: AtomSource) -> Topology:
-    """The same for a record that is open."""
+    source = AtomSource(record, record.trajectory)
     atoms = constant_atoms(source)
     names = source.names(atoms, "name", "element", "type")
     residue_of, ids, firsts = residues_of(source, atoms)
