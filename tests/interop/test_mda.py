@@ -179,6 +179,23 @@ def test_per_step_values_are_in_the_data_of_a_time_step(tmp_path: Path) -> None:
     assert written.values("dipole")[3].tolist() == [3.0, 0.0, 1.0]
 
 
+def test_cells_and_values_of_many_frames(tmp_path: Path) -> None:
+    path, n = tmp_path / "long.mrec", 700
+    schema = mrec.Schema().block("atoms", rows=1).column("x", "f64").column("y", "f64").column("z", "f64")
+    schema.value("pe", "f64")
+    with mrec.TrajectoryWriter(path, schema, durable=False) as writer:
+        for i in range(n):
+            step = i * i  # no progression
+            writer.append(
+                step, time=0.5 * step, box=[9.0 + i, 9.0, 9.0], atoms={"xyz": np.full((1, 3), i)}, pe=-1.0 * i
+            )
+    reader = mrec.interop.mda.MrecReader(path)
+    for i in [*np.random.default_rng(0).permutation(n).tolist(), *range(n)]:
+        ts = reader[i]
+        assert (ts.frame, ts.data["step"], ts.time, ts.data["pe"]) == (i, i * i, 0.5 * i * i, -1.0 * i)
+        assert (ts.positions[0, 0], ts.dimensions[0]) == (i, 9.0 + i)
+
+
 def water(path: Path, counts: list[int], **columns: Any) -> Path:
     schema = mrec.Schema().block("atoms", rows=max(counts)).column("x", "f64").column("y", "f64").column("z", "f64")
     for name in columns:
