@@ -405,7 +405,7 @@ static mrec_status name_damage(const mrec_source *source, const mrec_chunk *c, c
 }
 
 mrec_status mrec_chunk_fetch(mrec_source *source, const mrec_chunk *c, mrec_fetch *fetch, mrec_error *error) {
-    mrec_error inner = {0};
+    mrec_error inner;
     mrec_status status;
     for (int attempt = 1;; attempt++) {
         status = fetch_once(source, c, fetch, &inner);
