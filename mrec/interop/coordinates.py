@@ -211,9 +211,9 @@ def _sizes(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
     """Lengths and angles of each cell (n, 6), and whether it lies with a along x and b in the xy plane already."""
     rows = boxes.rows
     lengths = boxes.lengths
-    pairs = ((1, 2), (0, 2), (0, 1))
+    i, j = [1, 0, 0], [2, 2, 1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        dots = np.stack([(rows[:, i] * rows[:, j]).sum(axis=1) / (lengths[:, i] * lengths[:, j]) for i, j in pairs], 1)
+        dots = (rows[:, i] * rows[:, j]).sum(axis=2) / (lengths[:, i] * lengths[:, j])
         angles = np.degrees(np.arccos(np.clip(dots, -1.0, 1.0)))
     angles[dots == 0] = 90.0  # exactly
     above = rows[:, [0, 0, 1], [1, 2, 2]]

@@ -45,7 +45,7 @@ class Arrays:
             meta = self.standing.array(path)
             if meta is None:
                 raise CorruptData(f"{ROOT}/{path}: the array is missing")
-            if path in self._lengths:
+            if self._lengths.get(path, meta.shape[0]) != meta.shape[0]:
                 meta = replace(meta, shape=(self._lengths[path], *meta.shape[1:]))
             loss, tail = self.standing.absent_is_loss, self.standing.tails.get(path)
             found = self.store.source(f"{ROOT}/{path}", meta, absent_is_loss=loss, tail=tail)

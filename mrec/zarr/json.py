@@ -16,7 +16,8 @@ def parse(raw: bytes | str, where: str) -> Any:
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
-        _check(value)
+        if not _is_plain(text):
+            _check(value)
     except (ValueError, RecursionError) as e:
         raise CorruptData(f"{where}: not strict JSON: {e}") from None
     return value
@@ -47,6 +48,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(literal: str) -> Any:
     raise ValueError(f"{literal} is no JSON number")
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is so short of brackets and escapes that `_check` can find nothing: that of most documents."""
+    return text.isascii() and "\\u" not in text and text.count("[") + text.count("{") < MAX_DEPTH
 
 
 def _check(value: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,7 @@ def parse_node(raw: bytes | str, where: str) -> ArrayMeta | GroupMeta:
         raise CorruptData(f"{where}: attributes is no object")
     if kind == "group":
         return GroupMeta(attributes)
-    return replace(_parse_array(document, attributes, where), compact=is_compact(raw))
+    return _parse_array(document, attributes, where, is_compact(raw))
 
 
 def is_compact(raw: bytes | str) -> bool:
@@ -209,7 +209,7 @@ def _check_unknown(document: dict[str, Any], known: set[str], where: str) -> Non
             raise UnsupportedVersion(f"{where}: the key {key!r} is not known, and may change what the node means")
 
 
-def _parse_array(document: dict[str, Any], attributes: dict[str, Any], where: str) -> ArrayMeta:
+def _parse_array(document: dict[str, Any], attributes: dict[str, Any], where: str, compact: bool) -> ArrayMeta:
     missing = {"shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"} - set(document)
     if missing:
         raise CorruptData(f"{where}: {min(missing)} is missing")
@@ -236,6 +236,7 @@ def _parse_array(document: dict[str, Any], attributes: dict[str, Any], where: st
         attributes=attributes,
         dimension_names=_dimension_names(document.get("dimension_names"), len(shape), where),
         where=where,
+        compact=compact,
     )
 
 

@@ -154,7 +154,10 @@ class FilesystemStore(Store):
 
     def get(self, key: str) -> bytes | None:
         """The whole value of a key; None when there is none."""
-        return self.get_range(key, 0)
+        try:
+            return _read_whole(self.path(key))
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
 
     def get_range(self, key: str, start: int, stop: int | None = None) -> bytes | None:
         """The bytes from start up to stop of a value, fewer where it ends. A negative start counts from the end."""
@@ -232,6 +235,18 @@ class _Value:
 
     def read(self, offset: int, n: int) -> memoryview:
         return memoryview(self._data)[offset : offset + n]
+
+
+def _read_whole(path: str) -> bytes:
+    """The bytes of a file. Records have many small documents, and a file object costs thrice what reading one does."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = [os.read(file, os.fstat(file).st_size + 1)]
+        while parts[-1]:
+            parts.append(os.read(file, 1 << 20))
+        return b"".join(parts)
+    finally:
+        os.close(file)
 
 
 class MemoryStore(Store):
