@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,22 +196,24 @@ class Collection(Mapping[str, "Dataset"]):
             return {}
         segment = self.segment(footer.DATASETS if variable is None else variable)
         types = self._types(key, variable)
-        pieces = dict(segment.footer.values_of(key))
-        numbers, ordinals, unpack = self.footer.schema_numbers, self.footer.ordinals, attributes.unpack
-        known: dict[tuple[bytes, int], Any] = {}
-        result = {}
-        for dataset, number in self._live(segment.name):
-            piece = pieces.get(number)
-            if piece is None:
+        numbers, ordinals, names, deleted = (
+            self.footer.schema_numbers,
+            self.footer.ordinals,
+            segment.names,
+            self.deleted,
+        )
+        found = []
+        for number, tag, value in segment.footer.values_of(key):
+            ordinal = ordinals.get(names[number], -1)
+            kind = types[numbers[ordinal]] if ordinal >= 0 and ordinal not in deleted else None
+            if kind is None:
                 continue
-            schema = numbers[ordinals[dataset]]
-            if types[schema] is None:
-                continue
-            value = known.get((piece, schema))
-            if value is None:
-                value = known[piece, schema] = unpack(piece, types[schema])
-            result[dataset] = list(value) if type(value) is list else value
-        return result
+            if tag > attributes.STRING or kind != attributes.SCALARS[tag]:
+                value = attributes.unpack(_piece(tag, value), kind)
+            found.append((ordinal, value))
+        found.sort(key=itemgetter(0))
+        every = self.footer.names
+        return {every[ordinal]: value for ordinal, value in found}
 
     def _types(self, key: str, variable: str | None) -> list[Any]:
         return [_typed(schema, variable).get(key) for schema in self.footer.schemas]
@@ -421,6 +424,11 @@ class _StatisticsOf(Mapping[str, Statistics]):
 
     def __len__(self) -> int:
         return len(self.dataset)
+
+
+def _piece(tag: int, value: Any) -> bytes:
+    """A value of `values_of` in one piece."""
+    return value if tag > attributes.STRING else attributes.pack(value, attributes.SCALARS[tag])[1]
 
 
 def _typed(schema: Schema, variable: str | None) -> dict[str, Any]:

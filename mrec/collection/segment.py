@@ -81,7 +81,7 @@ class Segment:
         footer = end[-END - n : -END] if n + END <= len(end) else place.read(CONTAINER, offset + size - END - n, n)
         try:
             self.footer = SegmentFooter(footer, size - END - n)
-            names = self.footer.names()
+            names = self.names = self.footer.names()
         except CorruptData as e:
             raise CorruptData(f"{self.where}: {e}") from None
         self.numbers = {dataset: i for i, dataset in enumerate(names)}

@@ -507,6 +507,29 @@ cdef class SegmentFooter:
             found = self.values[i] = self._packed_value(i)
         return found
 
+    cdef tuple _plain(self, uint32_t i):
+        """(tag, value) as `values_of` has them."""
+        cdef mrec_segment_attribute value
+        cdef mrec_error error
+        cdef float narrow
+        cdef double wide
+        cdef unsigned shift
+        check(mrec_segment_value_at(&self.segment, i, &value, &error), &error)
+        if value.tag == 0:
+            return 0, value.bits != 0
+        if value.tag <= 4:
+            shift = 64 - 8 * mrec_segment_width(value.tag)
+            return value.tag, <int64_t>(value.bits << shift) >> shift
+        if value.tag <= 8:
+            return value.tag, value.bits
+        if value.tag == 9:
+            memcpy(&narrow, &value.bits, sizeof(narrow))
+            return value.tag, <double>narrow
+        if value.tag == 10:
+            memcpy(&wide, &value.bits, sizeof(wide))
+            return value.tag, wide
+        return value.tag, self._string(value.bits) if value.tag == 11 else self._value(i)
+
     cdef bytes _packed_value(self, uint64_t i):
         cdef mrec_segment_attribute value
         cdef mrec_error error
@@ -537,7 +560,10 @@ cdef class SegmentFooter:
         return b"".join(parts)
 
     def values_of(self, str key):
-        """[(number of the array, value in one piece)] of those that have an attribute of this key."""
+        """[(number of the array, tag, value)] of those that have an attribute of this key.
+
+        value: as Python has it for a bool, a number or a string; in one piece for others.
+        """
         cdef mrec_segment_array array
         cdef mrec_error error
         cdef mrec_text text
@@ -547,6 +573,7 @@ cdef class SegmentFooter:
         cdef uint64_t i, k, number = self.segment.strings.n
         cdef uint32_t at, value
         cdef list found = []
+        cdef dict known = {}
         for i in range(self.segment.strings.n):
             check(mrec_segment_string_at(&self.segment, i, &text, &error), &error)
             if text.n == n and memcmp(text.bytes, bytes, n) == 0:
@@ -559,7 +586,10 @@ cdef class SegmentFooter:
             for k in range(array.attributes.n):
                 check(mrec_segment_pair(&self.segment, &array, k, &at, &value, &error), &error)
                 if at == number:
-                    found.append((i, self._value(value)))
+                    plain = known.get(value)
+                    if plain is None:
+                        plain = known[value] = self._plain(value)
+                    found.append((i, (<tuple>plain)[0], (<tuple>plain)[1]))
                     break
         return found
 
