@@ -28,6 +28,8 @@ cdef extern from "zstd.h" nogil:
 
     ZSTD_DCtx *ZSTD_createDCtx()
     size_t ZSTD_freeDCtx(ZSTD_DCtx *)
+    unsigned long long ZSTD_getFrameContentSize(const void *, size_t)
+    size_t ZSTD_findFrameCompressedSize(const void *, size_t)
     size_t ZSTD_decompressStream(ZSTD_DCtx *, ZSTD_outBuffer *, ZSTD_inBuffer *)
 
 cdef extern from "buffer.h" nogil:
@@ -261,6 +263,9 @@ def frame_decode(bytes data not None, size_t ratio=4096) -> bytes:
     cdef bint whole = False
     cdef const char *stored = PyBytes_AS_STRING(data)
     cdef size_t n = len(data), limit = n * ratio + (1 << 20)
+    cdef unsigned long long size = ZSTD_getFrameContentSize(stored, n)  # a huge number when it is not known
+    if size <= limit and ZSTD_findFrameCompressedSize(stored, n) == n:
+        return block_decode(MREC_BLOCK_ZSTD, data, size)
     cdef ZSTD_DCtx *context = ZSTD_createDCtx()
     if context == NULL:
         raise MemoryError()
@@ -339,13 +344,42 @@ cdef object _key(key):
     return key
 
 
-def unpack_msgpack(bytes data):
-    """The one MessagePack item that `data` is, at most eight deep. CorruptData."""
-    cdef size_t at = 0
-    result = _unpack(<const uint8_t *>PyBytes_AS_STRING(data), len(data), &at, 8)
-    if at != <size_t>len(data):
-        raise _CorruptData(f"{len(data) - at} bytes follow the footer's item")
-    return result
+cdef size_t _array_head(const uint8_t *bytes, size_t n, size_t *at, str what) except? 0:
+    cdef mrec_packed_item item
+    cdef mrec_error error
+    check(mrec_msgpack_next(bytes, n, at, &item, &error), &error)
+    if item.kind != MREC_PACKED_ARRAY:
+        raise _CorruptData(f"the footer is damaged: {what}")
+    return item.size
+
+
+def unpack_catalogue(bytes data):
+    """The footer of a container: (its first seven parts, names of the data sets, numbers of their schemas). CorruptData.
+
+    The data sets, of which there may be many, go straight into two lists.
+    """
+    cdef size_t at = 0, i, n = len(data)
+    cdef const uint8_t *bytes = <const uint8_t *>PyBytes_AS_STRING(data)
+    cdef mrec_packed_item item
+    cdef mrec_error error
+    cdef list names = [], numbers = []
+    if _array_head(bytes, n, &at, "it has not eight parts") != 8:
+        raise _CorruptData("the footer is damaged: it has not eight parts")
+    head = [_unpack(bytes, n, &at, 7) for i in range(7)]
+    for i in range(_array_head(bytes, n, &at, "the data sets")):
+        if _array_head(bytes, n, &at, "a data set") != 2:
+            raise _CorruptData("the footer is damaged: a data set")
+        check(mrec_msgpack_next(bytes, n, &at, &item, &error), &error)
+        if item.kind != MREC_PACKED_TEXT:
+            raise _CorruptData("the footer is damaged: the name of a data set")
+        names.append(PyUnicode_DecodeUTF8(<const char *>item.bytes, item.size, NULL))
+        check(mrec_msgpack_next(bytes, n, &at, &item, &error), &error)
+        if item.kind != MREC_PACKED_UINT:
+            raise _CorruptData("the footer is damaged: the schema of a data set")
+        numbers.append(item.number)
+    if at != n:
+        raise _CorruptData(f"{n - at} bytes follow the footer's item")
+    return head, names, numbers
 
 
 # ---- footers of segments ------------------------------------------------------------------------------------------
