@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from mrec._core import pack_plain
 from mrec.errors import CorruptData, SchemaError
 
-#: A type as the container's footer has it: a name, or {"list": [name]}.
+#: A type: its name in the container's footer; of a list, (the name of its elements' type,).
 Type = Any
 
 _INTS = ["int8", "int16", "int32", "int64"]
@@ -26,7 +27,7 @@ STAMP = "timestamp_nanoseconds"
 BOOL, I64, F64, STRING, BINARY, STRINGS, BINARIES = 0, 4, 10, 11, 12, 24, 25
 
 _TAGS: dict[str, int] = {name: tag for tag, name in enumerate(SCALARS)} | {STAMP: I64}
-_TYPES: list[Type] = [*SCALARS, *({"list": [name]} for name in LISTS)]
+_TYPES: list[Type] = [*SCALARS, *((name,) for name in LISTS)]
 
 
 def type_of(tag: int) -> Type:
@@ -47,16 +48,8 @@ def pack(value: Any, dtype: str | None = None) -> tuple[Type, bytes]:
 
     dtype: the type to store a number or time as. SchemaError when it is none of these, or does not fit.
     """
-    kind = type(value)
-    if dtype is None:  # the four that are met most
-        if kind is str:
-            return "string", b"\x0b" + _utf8(value)
-        if kind is float:
-            return "float64", b"\x0a" + struct.pack("<d", value)
-        if kind is bool:
-            return "bool", b"\x00\x01" if value else b"\x00\x00"
-        if kind is int and -(1 << 63) <= value < 1 << 63:
-            return "int64", b"\x04" + struct.pack("<q", value)
+    if dtype is None and (plain := pack_plain(value)) is not None:
+        return plain
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = list(value)
     elif isinstance(value, np.ndarray) and value.ndim == 0:
@@ -109,17 +102,7 @@ def _pack_scalar(name: str, value: Any) -> bytes:
         raise SchemaError(f"the attribute {value!r} is no {name}") from None
 
 
-_I64_LIST, _F64_LIST = 17, 23
-
-
 def _pack_list(items: list[Any], dtype: str | None) -> tuple[Type, bytes]:
-    if dtype is None and items and set(map(type, items)) <= {int}:
-        try:
-            return {"list": ["int64"]}, bytes((_I64_LIST,)) + struct.pack(f"<{len(items)}q", *items)
-        except struct.error:
-            pass  # beyond int64
-    if dtype is None and items and set(map(type, items)) <= {float}:
-        return {"list": ["float64"]}, bytes((_F64_LIST,)) + struct.pack(f"<{len(items)}d", *items)
     if dtype is not None:
         name = attribute_type(dtype)
     elif not items:
@@ -132,7 +115,7 @@ def _pack_list(items: list[Any], dtype: str | None) -> tuple[Type, bytes]:
     parts = [_pack_scalar(name, item) for item in items]
     if name in ("string", "binary"):
         parts = [struct.pack("<I", len(part)) + part for part in parts]
-    return {"list": [name]}, bytes((13 + LISTS.index(name),)) + b"".join(parts)
+    return (name,), bytes((13 + LISTS.index(name),)) + b"".join(parts)
 
 
 def _list_type(items: list[Any]) -> str:

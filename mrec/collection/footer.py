@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mrec._core import block_encode, frame_decode, unpack_catalogue
-from mrec.collection.attributes import LISTS, SCALARS, STAMP
+from mrec.collection.attributes import LISTS, SCALARS, STAMP, Type
 from mrec.errors import CorruptData, InvalidValue, UnsupportedVersion
 
 MAGIC = b"ATLS"
@@ -109,7 +109,8 @@ def _footer(head: list[Any], names: list[str], numbers: list[int], limit: int) -
         raise UnsupportedVersion(f"the footer has version {version}, not {VERSION}")
     _want(type(codec) is str and type(created) is int, "codec or time")
     _want(_is_list(strings) and all(type(s) is str for s in strings), "the strings")
-    _want(_is_list(dtypes) and all(map(_is_type, dtypes)), "the types")
+    _want(_is_list(dtypes), "the types")
+    dtypes = [_type(dtype) for dtype in dtypes]
     _want(_is_list(schemas) and _is_list(variables), "a table")
     parsed = [_schema(schema, strings, dtypes) for schema in schemas]
     _want(not numbers or max(numbers) < len(schemas), "the schema of a data set")
@@ -121,11 +122,13 @@ def _footer(head: list[Any], names: list[str], numbers: list[int], limit: int) -
     return Footer(codec, created, strings, dtypes, schemas, parsed, segments, names, numbers, ordinals)
 
 
-def _is_type(dtype: Any) -> bool:
-    if type(dtype) is dict:
-        child = dtype.get("list")
-        return len(dtype) == 1 and type(child) is list and len(child) == 1 and child[0] in LISTS
-    return type(dtype) is str and (dtype in _NAMES)
+def _type(dtype: Any) -> Type:
+    if type(dtype) is str and dtype in _NAMES:
+        return dtype
+    child: Any = dtype.get("list") if type(dtype) is dict and len(dtype) == 1 else None
+    if not _is_list(child, 1) or child[0] not in LISTS:
+        raise CorruptData("the footer is damaged: a type")
+    return (child[0],)
 
 
 def _pairs(pairs: Any, strings: list[str], dtypes: list[Any]) -> tuple[tuple[str, Any], ...]:
@@ -213,8 +216,8 @@ def _pack(value: Any) -> bytes:
             return bytes((value,))
         width = next(width for width in (1, 2, 4, 8) if value < 1 << 8 * width)
         return bytes((0xCB + width.bit_length(),)) + value.to_bytes(width)
-    if isinstance(value, dict):
-        return bytes((0x80 | len(value),)) + b"".join(_pack(k) + _pack(v) for k, v in value.items())
+    if isinstance(value, tuple):  # the type of a list
+        return b"\x81" + _pack("list") + _pack(list(value))
     return _array_head(len(value)) + b"".join(map(_pack, value))
 
 

@@ -200,10 +200,10 @@ class CollectionWriter:
     def _intern(self, dataset: DatasetWriter) -> int:
         """The number of the data set's schema."""
         arrays = dataset.arrays
-        own = tuple([(key, _hashable(kind)) for key, (kind, _) in dataset.attributes.items()])
+        own = tuple([(key, kind) for key, (kind, _) in dataset.attributes.items()])
         inner = tuple(
             [
-                (i, tuple([(key, _hashable(kind)) for key, (kind, _) in array.attributes.items()]))
+                (i, tuple([(key, kind) for key, (kind, _) in array.attributes.items()]))
                 for i, array in enumerate(arrays.values())
                 if array.attributes
             ]
@@ -238,8 +238,7 @@ class CollectionWriter:
         return self._strings.setdefault(text, len(self._strings))
 
     def _dtype(self, kind: Any) -> int:
-        key = _hashable(kind)
-        return self._dtypes.setdefault(key, len(self._dtypes))
+        return self._dtypes.setdefault(kind, len(self._dtypes))
 
     # ---- finishing ---------------------------------------------------------------------------------------------
 
@@ -288,7 +287,7 @@ class CollectionWriter:
     def _footer(self, created: int, segments: dict[str, tuple[int, int]]) -> footer.Footer:
         if footer.DATASETS in segments:
             self._string(footer.DATASETS)
-        dtypes = [{"list": [key[0]]} if type(key) is tuple else key for key in self._dtypes]
+        dtypes = list(self._dtypes)
         schemas = [
             [[list(p) for p in a], [list(p) for p in b], [[i, [list(p) for p in t]] for i, t in c]]
             for a, b, c in self._schemas
@@ -339,11 +338,6 @@ class CollectionWriter:
         self._variables.clear()
         self._used.clear()
         self._lock.release()
-
-
-def _hashable(kind: Any) -> Any:
-    """A type that may be a key: of a list, the type of its elements in a tuple."""
-    return kind if type(kind) is not dict else tuple(kind["list"])
 
 
 def _write_segment(segment: Any, out: Output) -> None:

@@ -653,6 +653,59 @@ cdef mrec_segment_value _value_of(value):
     return made
 
 
+def pack_plain(value):
+    """(type, value in one piece) of a str, float, bool or an int of 64 bits, as attributes are stored, and of a list of
+    such floats or ints; None for others."""
+    cdef char room[9]
+    cdef int64_t whole
+    cdef double real
+    kind = type(value)
+    if kind is str:
+        try:
+            return "string", b"\x0b" + (<str>value).encode("utf-8")
+        except UnicodeEncodeError:
+            return None
+    if kind is float:
+        room[0], real = 10, value
+        memcpy(room + 1, &real, 8)
+        return "float64", PyBytes_FromStringAndSize(room, 9)
+    if kind is bool:
+        return "bool", b"\x00\x01" if value else b"\x00\x00"
+    if kind is int:
+        try:
+            room[0], whole = 4, value
+        except OverflowError:
+            return None
+        memcpy(room + 1, &whole, 8)
+        return "int64", PyBytes_FromStringAndSize(room, 9)
+    return _pack_numbers(value) if kind is list and value else None
+
+
+cdef tuple _pack_numbers(list items):
+    cdef int64_t whole
+    cdef double real
+    cdef Py_ssize_t i, n = len(items)
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, 1 + 8 * n)
+    cdef char *out = PyBytes_AS_STRING(made)
+    kind = type(items[0])
+    if kind is not int and kind is not float:
+        return None
+    for i in range(n):
+        if type(items[i]) is not kind:
+            return None
+        if kind is float:
+            real = items[i]
+            memcpy(out + 1 + 8 * i, &real, 8)
+            continue
+        try:
+            whole = items[i]
+        except OverflowError:
+            return None
+        memcpy(out + 1 + 8 * i, &whole, 8)
+    out[0] = 23 if kind is float else 17
+    return ("float64",) if kind is float else ("int64",), made
+
+
 cdef class SegmentBuilder:
     """Blocks and arrays of a segment, until its footer is written (csrc/segment.h)."""
 
@@ -687,15 +740,24 @@ cdef class SegmentBuilder:
         """
         cdef mrec_built_array array
         cdef mrec_error error
-        cdef _Memory memory = _Memory()
-        cdef size_t i, k, rank = len(shape)
+        cdef _Memory memory = None
+        cdef size_t i, k, rank = len(shape), nnumbers = (2 + len(chunks)) * rank
+        cdef uint32_t few_numbers[32]  # most arrays are small, and there may be very many
+        cdef mrec_text few_texts[8]
+        cdef mrec_built_chunk few_places[4]
+        cdef mrec_built_attribute few_attributes[16]
+        cdef uint32_t *numbers = few_numbers
+        cdef mrec_text *texts = few_texts
+        cdef mrec_built_chunk *places = few_places
+        cdef mrec_built_attribute *attributes = few_attributes
         memset(&array, 0, sizeof(array))
         array.order, array.name, array.dtype, array.rank = order, _text_of(name), dtype, rank
-        cdef uint32_t *numbers = <uint32_t *>memory.take((2 + len(chunks)) * rank + 1, sizeof(uint32_t))
-        cdef mrec_text *texts = <mrec_text *>memory.take(rank + 1, sizeof(mrec_text))
-        cdef mrec_built_chunk *places = <mrec_built_chunk *>memory.take(len(chunks) + 1, sizeof(mrec_built_chunk))
-        cdef mrec_built_attribute *attributes = <mrec_built_attribute *>memory.take(
-            len(pairs) + 1, sizeof(mrec_built_attribute))
+        if nnumbers > 32 or rank > 8 or len(chunks) > 4 or len(pairs) > 16:
+            memory = _Memory()
+            numbers = <uint32_t *>memory.take(nnumbers, sizeof(uint32_t))
+            texts = <mrec_text *>memory.take(rank, sizeof(mrec_text))
+            places = <mrec_built_chunk *>memory.take(len(chunks), sizeof(mrec_built_chunk))
+            attributes = <mrec_built_attribute *>memory.take(len(pairs), sizeof(mrec_built_attribute))
         for i in range(rank):
             numbers[i], numbers[rank + i], texts[i] = shape[i], chunk_shape[i], _text_of(dims[i])
         array.shape, array.chunk_shape, array.dims = numbers, numbers + rank, texts
