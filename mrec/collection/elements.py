@@ -72,9 +72,7 @@ def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[A
         data = values if kind.numpy.kind != "M" else values.view(np.int64)  # times have no buffer
         if not data.flags.c_contiguous:
             data = np.ascontiguousarray(data)
-        low, high, nulls = measure(kind.number, data, kind.width, fill)
-        count = values.size
-        return memoryview(data), ((None, None, nulls, count) if nulls == count else (low, high, nulls, count))
+        return data, measure(kind.number, data, kind.width, fill)
     try:
         items = [item.encode() if kind.name == "string" else item for item in values.ravel().tolist()]
     except UnicodeEncodeError:

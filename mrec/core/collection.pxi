@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
+
+cdef extern from "Python.h":
+    PyObject *_new_bytes "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
+    int _PyBytes_Resize(PyObject **, Py_ssize_t) except -1
 
 cdef extern from "string.h" nogil:
     int memcmp(const void *, const void *, size_t)
@@ -192,15 +198,15 @@ def block_encode(int codec, int level, data) -> bytes:
     """A block as it is stored: codec 0 none, 1 zstd, 2 lz4."""
     cdef _Input source = _Input(data)
     cdef size_t n = source.view.len, size, room
-    cdef bytes result
+    cdef PyObject *whole
     cdef uint8_t *out
     if n >= 1 << 31 and codec == MREC_BLOCK_LZ4:
         raise _InvalidValue("a block for lz4 is smaller than 2 GiB; choose smaller chunks or zstd")
     if codec == MREC_BLOCK_NONE:
         return PyBytes_FromStringAndSize(<char *>source.view.buf, n)
     room = ZSTD_compressBound(n) if codec == MREC_BLOCK_ZSTD else mrec_lz4_bound(n) + 4
-    cdef bytes whole = PyBytes_FromStringAndSize(NULL, room)
-    out = <uint8_t *>PyBytes_AS_STRING(whole)
+    whole = _new_bytes(NULL, room)
+    out = <uint8_t *>PyBytes_AS_STRING(<object>whole)
     with nogil:
         if codec == MREC_BLOCK_ZSTD:
             size = ZSTD_compress(out, room, source.view.buf, n, level)
@@ -208,8 +214,12 @@ def block_encode(int codec, int level, data) -> bytes:
             out[0], out[1], out[2], out[3] = n & 255, n >> 8 & 255, n >> 16 & 255, n >> 24
             size = 4 + mrec_lz4_encode(source.view.buf, n, out + 4)
     if codec == MREC_BLOCK_ZSTD and ZSTD_isError(size):
+        Py_DECREF(<object>whole)
         raise MemoryError("zstd could not compress a block")
-    return whole[:size]
+    _PyBytes_Resize(&whole, size)  # gives back the rest without a copy
+    made = <object>whole
+    Py_DECREF(made)  # `made` has its own
+    return made
 
 
 def block_decode(int codec, data, size_t raw) -> bytes:
@@ -283,14 +293,16 @@ def frame_decode(bytes data not None, size_t ratio=4096) -> bytes:
 
 
 def measure(int number, data, size_t width, fill=None) -> tuple:
-    """(min, max, nulls) as bits of the elements of `data` (csrc/extent.h); min and max mean nothing without values."""
+    """(min, max, nulls, count) of the elements of `data` (csrc/extent.h); min and max as bits, None without values."""
     cdef _Input source = _Input(data)
     cdef uint64_t bits = 0 if fill is None else fill
     cdef const uint64_t *filled = NULL if fill is None else &bits
     cdef mrec_extent found
     with nogil:
         found = mrec_measure(<mrec_number>number, source.view.buf, source.view.len // width, filled)
-    return found.min, found.max, found.nulls
+    if found.nulls == found.count:
+        return None, None, found.nulls, found.count
+    return found.min, found.max, found.nulls, found.count
 
 
 def join_extents(int number, parts) -> tuple:
