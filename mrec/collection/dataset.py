@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int, int]
 
+#: Elements and axes of an array: numpy has no more.
+MOST, AXES = 1 << 62, 64
+
 
 class Declaration:
     """What an array is declared to be; data sets that declare the same share one. whole: it is one chunk."""
@@ -34,15 +38,16 @@ class Declaration:
         self.stored = self.kind.stored
         self.shape = _lengths(shape, "shape", 0)
         self.chunk = grid.default_chunk(self.shape) if chunk_shape is None else _lengths(chunk_shape, "chunk_shape", 1)
-        axes = (dims,) if isinstance(dims, str) else tuple(dims)
-        if len(self.chunk) != len(self.shape) or len(axes) != len(self.shape):
-            raise SchemaError(f"{name!r} has {len(self.shape)} axes, {len(axes)} dims and a chunk of {len(self.chunk)}")
-        if not all(isinstance(axis, str) for axis in axes):
-            raise SchemaError(f"the dims of {name!r} are strings, not {axes!r}")
-        self.dims = tuple([axis.encode() for axis in axes])
+        self.dims = _axes(dims)
+        if len(self.chunk) != len(self.shape) or len(self.dims) != len(self.shape):
+            raise SchemaError(
+                f"{name!r} has {len(self.shape)} axes, {len(self.dims)} dims and a chunk of {len(self.chunk)}"
+            )
         self.packed = pack_fill(self.kind, fill_value)
         self.fill = None if self.packed is None else self.packed[1]
         self.rows = math.prod(self.shape)
+        if self.rows > MOST or len(self.shape) > AXES:
+            raise SchemaError(f"{name!r}: an array has at most 2^62 elements and {AXES} axes")
         self.zeros = (0,) * len(self.shape)
         self.whole = grid.chunk_count(self.shape, self.chunk) == 1
 
@@ -146,7 +151,7 @@ class DatasetWriter:
         declared = array.declared
         collection.check()
         elements = as_elements(declared.kind, values, name)
-        first = tuple(start)
+        first = _origin(start, name)
         shape = declared.shape
         if declared.whole and elements.shape == shape and first == declared.zeros:
             self._put(array, first, elements)
@@ -269,8 +274,27 @@ def _key(key: Any) -> str:
     return key
 
 
+def _axes(dims: Any) -> tuple[bytes, ...]:
+    try:
+        return tuple([axis.encode() for axis in ((dims,) if isinstance(dims, str) else dims)])
+    except (TypeError, AttributeError):
+        raise SchemaError(f"dims are strings, not {dims!r}") from None
+    except UnicodeEncodeError:
+        raise SchemaError(f"{dims!r} has a lone surrogate, which UTF-8 cannot store") from None
+
+
+def _origin(start: Any, name: str) -> grid.Shape:
+    try:
+        return tuple(map(index, (start,) if isinstance(start, int) else start))
+    except TypeError:
+        raise InvalidValue(f"{start!r} is no place in {name!r}: it has an integer for each axis") from None
+
+
 def _lengths(given: Any, what: str, least: int) -> grid.Shape:
-    items = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+    items: Any = (given,) if isinstance(given, (int, np.integer)) else given
+    if not isinstance(items, Iterable):
+        raise SchemaError(f"{what} has integers, not {given!r}")
+    items = tuple(items)
     for item in items:
         if isinstance(item, bool) or not isinstance(item, (int, np.integer)) or not least <= item < 1 << 32:
             raise SchemaError(f"{what} has integers from {least} to 2^32 - 1, not {item!r}")

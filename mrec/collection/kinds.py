@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import struct
 from dataclasses import dataclass, replace
@@ -78,8 +79,8 @@ def kind_of(spec: Any) -> Kind:
         if found is not None:
             return found
     try:
-        dtype = np.dtype(spec)
-    except TypeError:
+        dtype = np.dtype(object if spec is None else spec)  # None is numpy's float64
+    except (TypeError, ValueError, SyntaxError):
         raise _refused(spec) from None
     if dtype.kind in "UT":
         return BY_NAME["string"]
@@ -137,7 +138,7 @@ def pack_fill(kind: Kind, value: Any) -> tuple[int, Any] | None:
             raise SchemaError(f"the fill {value!r} is no string")
         return kind.fill, _utf8(value)
     if kind.fill == FILL_TIMESTAMP:
-        value = np.datetime64(value, "ns").view("i8") if isinstance(value, np.datetime64) else value
+        value = int(nanoseconds(value).view("i8")) if isinstance(value, TIMES) else value
         kind64 = np.dtype("<i8")
     else:
         kind64 = kind.numpy
@@ -172,6 +173,31 @@ def unpack_bound(kind: Kind, bound: tuple[int, Any] | None) -> Any:
     if bound[0] != kind.bound:
         raise CorruptData(f"a minimum or maximum of an array of {kind} is of another type")
     return bound[1] if kind.bound == BOUND_BYTES else from_bits(kind, bound[1])
+
+
+# ---- times ------------------------------------------------------------------------------------------------------
+
+#: What counts as a time.
+TIMES = (np.datetime64, datetime.date)  # a datetime is a date
+
+
+def nanoseconds(times: Any) -> np.ndarray[Any, Any]:
+    """One time or an array of them, of any unit of numpy, as `datetime64[ns]`; those without a zone are UTC.
+
+    SchemaError when one is no whole number of nanoseconds, or lies outside of the years 1678 to 2262.
+    """
+    if isinstance(times, datetime.datetime) and times.tzinfo is not None:
+        times = times.astimezone(datetime.UTC).replace(tzinfo=None)
+    try:
+        given = np.asarray(times, None if isinstance(times, np.ndarray) else "M8")
+        if np.isnat(given).all():
+            return np.full(given.shape, "NaT", "M8[ns]")
+        made = given.astype("M8[ns]")
+    except (ValueError, TypeError, OverflowError):
+        raise SchemaError(f"{times!r} is no time from 1678 to 2262") from None
+    if not np.array_equal(made.astype(given.dtype), given, equal_nan=True):
+        raise SchemaError(f"{times!r} is no whole number of nanoseconds from 1678 to 2262")
+    return made
 
 
 def total_order(value: Any) -> Any:
