@@ -124,15 +124,11 @@ class Segment:
     def read(self, number: int, info: ArrayInfo, index: Any) -> np.ndarray[Any, Any]:
         """`array[index]` of one array, from the chunks that meet it."""
         start, stop, take, dropped = grid.normal_index(index, info.shape)
-        shape = tuple(b - a for a, b in zip(start, stop, strict=True))
-        wanted = list(grid.pieces(start, stop, info.chunk_shape)) if len(info.shape) == 0 or info.nchunks else []
-        if not wanted and info.nchunks and not info.shape:
-            wanted = [((), (), ())]
         chunks = {chunk[0]: chunk for chunk in self.footer.chunks(number)}
         if len(chunks) != info.nchunks:
             raise CorruptData(f"{self.where}: a chunk is there twice")
         whole = self._whole(info, chunks, start, stop)
-        out = whole if whole is not None else self._gather(info, chunks, wanted, shape)
+        out = whole if whole is not None else self._gather(info, chunks, start, stop)
         chosen: Any = (*take, Ellipsis)
         out = out[chosen]  # the dots keep an array of no axes one
         return out.squeeze(axis=dropped) if dropped else out
@@ -147,13 +143,11 @@ class Segment:
         found = decode_chunk(info.kind, memoryview(self.block(block))[offset : offset + size], info.shape, self.where)
         return found.astype(dtype_of(info.kind))
 
-    def _gather(self, info: ArrayInfo, chunks: Any, wanted: Any, shape: Any) -> np.ndarray[Any, Any]:
+    def _gather(self, info: ArrayInfo, chunks: Any, start: Any, stop: Any) -> np.ndarray[Any, Any]:
+        shape = tuple(b - a for a, b in zip(start, stop, strict=True))
         out = room(info.kind, shape, info.fill, self.where)
-        for coordinate, inside, outside in wanted:
-            chunk = chunks.get(coordinate)
-            if chunk is None:
-                continue
-            _, block, offset, size = chunk
+        for coordinate, inside, outside in grid.pieces(start, stop, info.chunk_shape, chunks):
+            _, block, offset, size = chunks[coordinate]
             clipped = grid.clipped(coordinate, info.chunk_shape, info.shape)
             data = memoryview(self.block(block))[offset : offset + size]
             out[outside] = decode_chunk(info.kind, data, clipped, self.where)[inside]
