@@ -218,8 +218,10 @@ class Collection(Mapping[str, "Dataset"]):
     def _types(self, key: str, variable: str | None) -> list[Any]:
         return [_typed(schema, variable).get(key) for schema in self.footer.schemas]
 
-    def select(self, condition: Callable[[Mapping[str, Statistics]], bool]) -> list[str]:
-        """The data sets whose statistics, by variable, meet the condition; one that lacks a variable does not.
+    def select(self, condition: Callable[[Mapping[str, Any]], bool]) -> list[str]:
+        """The data sets whose `Statistics`, by variable, meet the condition.
+
+        One that lacks a variable that is asked for, or has no value in it whose min or max is asked for, does not.
 
         >>> mrec.open_collection("set").select(lambda s: s["temperature"].max > 5)
         ['feb']
@@ -403,21 +405,34 @@ class ArrayView:
         return values if dtype is None else values.astype(dtype)
 
 
-class _Missing(Exception):
-    """A condition asked for a variable that the data set has not."""
+class _Missing(KeyError):
+    """A condition asked for what the data set has not."""
 
 
-class _StatisticsOf(Mapping[str, Statistics]):
+class _Known:
+    """Statistics; to ask for a minimum or maximum that is not there ends the condition."""
+
+    def __init__(self, found: Statistics) -> None:
+        self._found = found
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._found, name)
+        if value is None:
+            raise _Missing(name)
+        return value
+
+
+class _StatisticsOf(Mapping[str, Any]):
     """The statistics of a data set, looked up when they are asked for."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
 
-    def __getitem__(self, name: str) -> Statistics:
+    def __getitem__(self, name: str) -> _Known:
         found = self.dataset[name].stats if name in self.dataset else None
-        if found is None or found.min is None:
-            raise _Missing
-        return found
+        if found is None:
+            raise _Missing(name)
+        return _Known(found)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.dataset)
