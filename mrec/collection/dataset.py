@@ -64,7 +64,8 @@ class Declarations:
         """That of an array. SchemaError, InvalidValue."""
         try:
             chunk = None if chunk_shape is None else tuple(chunk_shape)
-            key = (name, dtype, tuple(dims), tuple(shape), chunk, type(fill_value), repr(fill_value))
+            axes = dims if isinstance(dims, str) else tuple(dims)
+            key = (name, dtype, axes, tuple(shape), chunk, type(fill_value), repr(fill_value))
             found = self._known.get(key)
         except TypeError:
             return Declaration(name, dtype, dims, shape, chunk_shape, fill_value)
