@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrec._core import join_extents
 from mrec.collection import attributes, grid
-from mrec.collection.elements import Extent, as_elements, decode_chunk, encode_chunk, room
+from mrec.collection.elements import Extent, as_elements, decode_chunk, encode_chunk, join, room
 from mrec.collection.footer import check_name
 from mrec.collection.kinds import Kind, kind_of, pack_fill, unpack_fill
 from mrec.errors import ClosedError, InvalidValue, SchemaError, UnknownName
@@ -225,7 +224,7 @@ def add_to(array: _Array, dataset: bytes) -> None:
         ((coordinate, (place, (low, high, nulls, count))),) = array.chunks.items()
         chunks = [(coordinate, *place)]
     else:
-        low, high, nulls, count = _joined(declared.kind.number, [extent for _, extent in array.chunks.values()])
+        low, high, nulls, count = join(declared.kind, [extent for _, extent in array.chunks.values()])
         chunks = [(coordinate, *place) for coordinate, (place, _) in sorted(array.chunks.items())]
     bound = declared.kind.bound
     statistics = (
@@ -246,16 +245,6 @@ def add_to(array: _Array, dataset: bytes) -> None:
         sorted_pairs(array.attributes) if array.attributes else [],
         statistics,
     )
-
-
-def _joined(number: int, parts: list[Extent]) -> Extent:
-    valued = [part for part in parts if part[0] is not None]
-    nulls, count = sum(part[2] for part in parts), sum(part[3] for part in parts)
-    if not valued:
-        return None, None, nulls, count
-    if number < 0:
-        return min(part[0] for part in valued), max(part[1] for part in valued), nulls, count
-    return (*join_extents(number, valued)[:2], nulls, count)
 
 
 def sorted_pairs(found: dict[str, tuple[Any, bytes]]) -> list[tuple[bytes, bytes]]:

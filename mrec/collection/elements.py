@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mrec._core import measure
+from mrec._core import join_extents, measure
 from mrec.collection.kinds import Kind, nanoseconds
 from mrec.errors import CorruptData, InvalidValue, SchemaError
 
@@ -95,6 +95,17 @@ def texts_extent(items: list[bytes], fill: bytes | None) -> Extent:
     """The statistics of strings or binary."""
     kept = items if fill is None else [item for item in items if item != fill]
     return (min(kept), max(kept), len(items) - len(kept), len(items)) if kept else (None, None, len(items), len(items))
+
+
+def join(kind: Kind, parts: list[Extent]) -> Extent:
+    """The statistics of several chunks of an array together."""
+    valued = [part for part in parts if part[0] is not None]
+    nulls, count = sum(part[2] for part in parts), sum(part[3] for part in parts)
+    if not valued:
+        return None, None, nulls, count
+    if not kind.width:
+        return min(part[0] for part in valued), max(part[1] for part in valued), nulls, count
+    return (*join_extents(kind.number, valued)[:2], nulls, count)
 
 
 def decode_chunk(kind: Kind, data: Any, shape: tuple[int, ...], where: str) -> np.ndarray[Any, Any]:

@@ -110,6 +110,7 @@ class Segment:
 
     def block(self, i: int) -> bytes:
         """A block, decoded."""
+        self.place.check()
         found = self.cache.get((self.name, i))
         if found is None:
             offset, stored, raw, codec = self.footer.block(i)
@@ -137,18 +138,20 @@ class Segment:
         """All of an array that is one chunk."""
         if len(chunks) != 1 or stop != info.shape or any(start):
             return None
-        (coordinate, block, offset, size) = next(iter(chunks.values()))
-        if grid.clipped(coordinate, info.chunk_shape, info.shape) != info.shape:
+        chunk = next(iter(chunks.values()))
+        if grid.clipped(chunk[0], info.chunk_shape, info.shape) != info.shape:
             return None
-        found = decode_chunk(info.kind, memoryview(self.block(block))[offset : offset + size], info.shape, self.where)
-        return found.astype(dtype_of(info.kind))
+        return self.decoded(info, chunk).astype(dtype_of(info.kind))
 
     def _gather(self, info: ArrayInfo, chunks: Any, start: Any, stop: Any) -> np.ndarray[Any, Any]:
         shape = tuple(b - a for a, b in zip(start, stop, strict=True))
         out = room(info.kind, shape, info.fill, self.where)
         for coordinate, inside, outside in grid.pieces(start, stop, info.chunk_shape, chunks):
-            _, block, offset, size = chunks[coordinate]
-            clipped = grid.clipped(coordinate, info.chunk_shape, info.shape)
-            data = memoryview(self.block(block))[offset : offset + size]
-            out[outside] = decode_chunk(info.kind, data, clipped, self.where)[inside]
+            out[outside] = self.decoded(info, chunks[coordinate])[inside]
         return out
+
+    def decoded(self, info: ArrayInfo, chunk: tuple[grid.Shape, int, int, int]) -> np.ndarray[Any, Any]:
+        """The elements of a chunk, as the footer names it; not to be written to."""
+        coordinate, block, offset, size = chunk
+        clipped = grid.clipped(coordinate, info.chunk_shape, info.shape)
+        return decode_chunk(info.kind, memoryview(self.block(block))[offset : offset + size], clipped, self.where)
