@@ -37,8 +37,9 @@ def collect(
     `(name, Dataset)` and `(name, Atoms)` one of that name. options: of `CollectionWriter`. progress: called with
     each name. DatasetExists when two are of one name.
     """
+    given = [sources] if isinstance(sources, (str, os.PathLike)) else sources
     with CollectionWriter(target, **options) as writer:
-        for source in sources:
+        for source in given:
             for name in add(writer, source):
                 if progress is not None:
                     progress(name)
@@ -74,7 +75,10 @@ def _add_path(writer: CollectionWriter, path: str) -> list[str]:
     import xarray
 
     zarr = os.path.isdir(path)
-    found = xarray.open_zarr(path, consolidated=False) if zarr else xarray.open_dataset(path)
+    try:
+        found = xarray.open_zarr(path, consolidated=False) if zarr else xarray.open_dataset(path)
+    except (ValueError, OSError) as e:
+        raise InvalidValue(f"{path} is no record, no Zarr store and no NetCDF file: {e}") from None
     with found:
         add_dataset(writer, os.path.splitext(base)[0], found)
     return [os.path.splitext(base)[0]]

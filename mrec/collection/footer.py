@@ -107,7 +107,7 @@ def _footer(head: list[Any], names: list[str], numbers: list[int], limit: int) -
     version, codec, created, strings, dtypes, schemas, variables = head
     if version != VERSION:
         raise UnsupportedVersion(f"the footer has version {version}, not {VERSION}")
-    _want(type(codec) is str and type(created) is int, "codec or time")
+    _want(type(codec) is str and type(created) is int and 0 <= created < 1 << 63, "codec or time")
     _want(_is_list(strings) and all(type(s) is str for s in strings), "the strings")
     _want(_is_list(dtypes), "the types")
     dtypes = [_type(dtype) for dtype in dtypes]

@@ -14,10 +14,13 @@ from typing import Any
 from mrec._core import SegmentBuilder, block_decode, block_encode, crc32c
 from mrec.collection.encoder import Encoder
 from mrec.collection.files import PIECE, Files, opened, read_all, remove, write_all
+from mrec.collection.footer import CODECS
 from mrec.collection.segment import END, MAGIC
 from mrec.errors import InvalidValue
 
-MOST = (1 << 32) - 1
+#: Bytes of a chunk, and before it in its block; and of a whole block of lz4.
+MOST, LZ4_MOST = (1 << 32) - 1, (1 << 31) - 1
+LZ4 = CODECS["lz4"]
 
 
 @dataclass(slots=True)
@@ -69,7 +72,7 @@ class VariableWriter:
         n = view.nbytes
         with self._lock:
             offset = len(self._open)
-            if n > MOST or offset > MOST:
+            if n > MOST or offset > MOST or (self._packing.codec == LZ4 and offset + n > LZ4_MOST):
                 raise InvalidValue(
                     f"{self.name!r}: a chunk of {n} bytes is too large for the format; choose smaller ones"
                 )
