@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mrec._core import pack_plain
-from mrec.collection.kinds import TIMES, nanoseconds
+from mrec.collection.kinds import TIMES, nanoseconds, utf8
 from mrec.errors import CorruptData, SchemaError
 
 #: A type: its name in the container's footer; of a list, (the name of its elements' type,).
@@ -29,11 +29,6 @@ BYTES = (bytes, bytearray, memoryview)
 
 _TAGS: dict[str, int] = {name: tag for tag, name in enumerate(SCALARS)} | {STAMP: I64}
 _TYPES: list[Type] = [*SCALARS, *((name,) for name in LISTS)]
-
-
-def type_of(tag: int) -> Type:
-    """The type of a tag."""
-    return _TYPES[tag]
 
 
 def attribute_type(name: str) -> str:
@@ -86,7 +81,7 @@ def _pack_scalar(name: str, value: Any) -> bytes:
     if name == "string":
         if not isinstance(value, str):
             raise SchemaError(f"the attribute {value!r} is no string")
-        return _utf8(value)
+        return utf8(value)
     if name == "binary":
         if not isinstance(value, BYTES):
             raise SchemaError(f"the attribute {value!r} is no bytes")
@@ -163,10 +158,3 @@ def _unpack_list(tag: int, piece: bytes) -> list[Any]:
         items.append(item.decode() if tag == STRINGS else item)
         at += 4 + n
     return items
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise SchemaError(f"{text!r} has a lone surrogate, which UTF-8 cannot store") from None

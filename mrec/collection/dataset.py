@@ -13,7 +13,7 @@ import numpy as np
 from mrec.collection import attributes, grid
 from mrec.collection.elements import Extent, as_elements, decode_chunk, encode_chunk, join, room
 from mrec.collection.footer import check_name
-from mrec.collection.kinds import Kind, kind_of, pack_fill, unpack_fill
+from mrec.collection.kinds import Kind, kind_of, pack_fill, unpack_fill, utf8
 from mrec.errors import ClosedError, InvalidValue, SchemaError, UnknownName
 
 if TYPE_CHECKING:
@@ -257,20 +257,15 @@ def _key(key: Any) -> str:
         return key
     if not isinstance(key, str):
         raise SchemaError(f"the key of an attribute is a string, not {key!r}")
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        raise SchemaError(f"{key!r} has a lone surrogate, which UTF-8 cannot store") from None
+    utf8(key)
     return key
 
 
 def _axes(dims: Any) -> tuple[bytes, ...]:
     try:
-        return tuple([axis.encode() for axis in ((dims,) if isinstance(dims, str) else dims)])
+        return tuple(map(utf8, (dims,) if isinstance(dims, str) else dims))
     except (TypeError, AttributeError):
         raise SchemaError(f"dims are strings, not {dims!r}") from None
-    except UnicodeEncodeError:
-        raise SchemaError(f"{dims!r} has a lone surrogate, which UTF-8 cannot store") from None
 
 
 def _origin(start: Any, name: str) -> grid.Shape:

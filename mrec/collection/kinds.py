@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import struct
 from dataclasses import dataclass, replace
 from typing import Any
@@ -136,7 +135,7 @@ def pack_fill(kind: Kind, value: Any) -> tuple[int, Any] | None:
     if kind.name == "string":
         if not isinstance(value, str):
             raise SchemaError(f"the fill {value!r} is no string")
-        return kind.fill, _utf8(value)
+        return kind.fill, utf8(value)
     if kind.fill == FILL_TIMESTAMP:
         value = int(nanoseconds(value).view("i8")) if isinstance(value, TIMES) else value
         kind64 = np.dtype("<i8")
@@ -208,13 +207,9 @@ def total_order(value: Any) -> Any:
     return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
+    """The bytes of a text; SchemaError for one that has none."""
     try:
         return text.encode()
     except UnicodeEncodeError:
         raise SchemaError(f"{text!r} has a lone surrogate, which UTF-8 cannot store") from None
-
-
-def is_nan(value: Any) -> bool:
-    """Whether it is a NaN."""
-    return isinstance(value, float) and math.isnan(value)

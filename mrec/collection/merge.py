@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
 from mrec._core import SegmentBuilder
 from mrec.collection import footer
 from mrec.collection.files import FILES, Files
-from mrec.collection.packing import Sink
-from mrec.collection.place import CONTAINER
+from mrec.collection.packing import Sink, write_footer
 from mrec.collection.reader import Collection, open_collection
-from mrec.collection.segment import END, MAGIC, PIECE, Segment
+from mrec.collection.segment import Segment
 from mrec.collection.writer import CollectionWriter
 from mrec.errors import CorruptData, InvalidValue
 
@@ -99,19 +98,8 @@ class Moved:
         at = 0
         for segment, block in self._moves:
             offset, stored, raw, codec = segment.footer.block(block)
-            for piece in _pieces(segment, offset, stored):
+            for piece in segment.pieces(offset, stored):
                 sink(piece)
             self._builder.add_block(at, stored, raw, codec)
             at += stored
-        head, table = self._builder.write()
-        sink(head)
-        sink(table)
-        sink((len(head) + len(table)).to_bytes(8, "little") + MAGIC)
-
-
-def _pieces(segment: Segment, offset: int, n: int) -> Iterator[bytes]:
-    for done in range(0, n, PIECE):
-        yield segment.place.read(CONTAINER, segment.offset + offset + done, min(PIECE, n - done))
-
-
-__all__ = ["END", "compact", "merge"]
+        write_footer(self._builder, sink)

@@ -15,7 +15,7 @@ from mrec._core import SegmentBuilder, block_decode, block_encode, crc32c
 from mrec.collection.encoder import Encoder
 from mrec.collection.files import PIECE, Files, opened, read_all, remove, write_all
 from mrec.collection.footer import CODECS
-from mrec.collection.segment import END, MAGIC
+from mrec.collection.segment import MAGIC
 from mrec.errors import InvalidValue
 
 #: Bytes of a chunk, and before it in its block; and of a whole block of lz4.
@@ -46,6 +46,14 @@ class Packing:
 
 #: Appends bytes to the container.
 Sink = Callable[[Any], None]
+
+
+def write_footer(builder: SegmentBuilder, sink: Sink) -> None:
+    """The end of a segment, after its blocks."""
+    head, table = builder.write()
+    sink(head)
+    sink(table)
+    sink((len(head) + len(table)).to_bytes(8, "little") + MAGIC)
 
 
 class VariableWriter:
@@ -142,10 +150,7 @@ class VariableWriter:
             self.builder.add_block(at, block.stored, block.nraw, block.codec)
             at += block.stored
             block.raw = block.future = None
-        head, table = self.builder.write()
-        sink(head)
-        sink(table)
-        sink((len(head) + len(table)).to_bytes(8, "little") + MAGIC)
+        write_footer(self.builder, sink)
         self.remove()
 
     def _copy(self, block: Block, sink: Sink) -> None:
@@ -187,6 +192,3 @@ class Output:
         """A part begins; where."""
         self.crc = 0
         return self.size
-
-
-__all__ = ["END", "Output", "Packing", "VariableWriter"]

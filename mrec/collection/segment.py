@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -96,10 +97,15 @@ class Segment:
 
     def _check(self, expected: int) -> None:
         crc = 0
-        for done in range(0, self.size, PIECE):
-            crc = crc32c(self.place.read(CONTAINER, self.offset + done, min(PIECE, self.size - done)), crc)
+        for piece in self.pieces(0, self.size):
+            crc = crc32c(piece, crc)
         if crc != expected:
             raise CorruptData(f"{self.where}: the checksum does not match")
+
+    def pieces(self, offset: int, n: int) -> Iterator[bytes]:
+        """n bytes as they are stored, from `offset` in the segment on."""
+        for done in range(0, n, PIECE):
+            yield self.place.read(CONTAINER, self.offset + offset + done, min(PIECE, n - done))
 
     def info(self, number: int) -> ArrayInfo:
         """Type, shape and so on of an array."""

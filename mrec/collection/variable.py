@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrec.collection.elements import decode_chunk, dtype_of, room
+from mrec.collection.elements import decode_chunk, room
 from mrec.collection.kinds import stored_kind
 from mrec.errors import SchemaError
 
@@ -107,6 +107,3 @@ class Variable:
             n = int(starts[last] + sizes[last] - starts[first])
             at = int(targets[first]) * width
             target[at : at + n] = data[int(starts[first]) : int(starts[first]) + n]
-
-
-__all__ = ["Variable", "dtype_of"]

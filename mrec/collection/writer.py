@@ -18,7 +18,7 @@ from mrec.collection.dataset import DatasetWriter, Declarations, add_to, sorted_
 from mrec.collection.encoder import Encoder
 from mrec.collection.files import FILES, Files, opened, remove, replace_file, sync_directory
 from mrec.collection.objects import upload_to
-from mrec.collection.packing import Output, Packing, VariableWriter
+from mrec.collection.packing import Output, Packing, VariableWriter, write_footer
 from mrec.collection.place import CHECKSUMS, CONTAINER, MASK
 from mrec.errors import ClosedError, DatasetExists, ForkedHandle, InvalidValue, RecordExists
 
@@ -301,7 +301,7 @@ class CollectionWriter:
                         variable.finish()
                 begin = out.begin()
                 _write_segment(self._used[name], out)
-                self._used[name] = SegmentBuilder()  # lets go of the other
+                self._used[name] = None  # its memory is not needed any more
                 segments[name] = (begin, out.size - begin)
                 crcs[name] = (begin, out.size - begin, out.crc)
             stored = footer.pack_footer(self._footer(created, segments))
@@ -376,10 +376,7 @@ def _among(value: Any, least: int, end: int) -> bool:
 
 
 def _write_segment(segment: Any, out: Output) -> None:
-    if not isinstance(segment, SegmentBuilder):
+    if isinstance(segment, SegmentBuilder):  # attributes of data sets, which have no blocks
+        write_footer(segment, out.write)
+    else:
         segment.write_to(out.write)
-        return
-    head, table = segment.write()
-    out.write(head)
-    out.write(table)
-    out.write((len(head) + len(table)).to_bytes(8, "little") + b"ARRF")
