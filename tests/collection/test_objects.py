@@ -65,6 +65,22 @@ def test_written_to_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert sorted(os.listdir(tmp_path)) == ["set"]  # nothing of the temporary directories
 
 
+def test_a_store_of_obstore(tmp_path: Path) -> None:
+    obstore = pytest.importorskip("obstore")
+    with pytest.raises(RecordNotFound):
+        mrec.open_collection(obstore.store.MemoryStore())
+    make(tmp_path / "set")
+    for store in (obstore.store.MemoryStore(), obstore.store.LocalStore(tmp_path / "set")):
+        for name in ("data.atlas", "data.atlas.crc"):
+            obstore.put(store, name, (tmp_path / "set" / name).read_bytes())
+        found = mrec.open_collection(store, verify=True)
+        assert found.names == ["a", "b", "c"] and found["b"]["x"][1:].tolist() == [2]
+        found.delete("a")
+        assert mrec.open_collection(store).names == ["b", "c"]
+        assert obstore.get(store, "deleted.mask").bytes() == b"ATLM\1\0\0\0\1\0\0\0\0\0\0\0"
+    assert mrec.open_collection(tmp_path / "set").names == ["b", "c"]
+
+
 # ---- S3 -----------------------------------------------------------------------------------------------------------
 
 KEYS = {"key": "a", "secret": "b"}
