@@ -176,6 +176,21 @@ static mrec_status seg_shape(const mrec_segment *seg, size_t at, mrec_segment_ar
     return MREC_OK;
 }
 
+/* Whether the statistics count the elements that the shape has: a damaged shape may claim any number of them. */
+static bool seg_counted(const mrec_segment_array *array) {
+    uint64_t n = 1;
+    for (uint64_t i = 0; i < array->rank; i++)
+        if (mrec_load_u32(array->shape + 4 * i) == 0)
+            return array->rows == 0;
+    for (uint64_t i = 0; i < array->rank; i++) {
+        uint64_t length = mrec_load_u32(array->shape + 4 * i);
+        if (n > array->rows / length)
+            return false;
+        n *= length;
+    }
+    return n == array->rows;
+}
+
 mrec_status mrec_segment_array_at(const mrec_segment *seg, uint64_t i, mrec_segment_array *array, mrec_error *error) {
     if (i >= seg->arrays.n)
         return seg_bad(error, "there is no array of that number");
@@ -199,7 +214,7 @@ mrec_status mrec_segment_array_at(const mrec_segment *seg, uint64_t i, mrec_segm
     MREC_TRY(seg_option(seg, at + 208, true, &array->max, error));
     array->nulls = mrec_load_u64(bytes + 240);
     array->rows = mrec_load_u64(bytes + 248);
-    return MREC_OK;
+    return seg_counted(array) ? MREC_OK : seg_bad(error, "the statistics of an array count other elements than it has");
 }
 
 mrec_status mrec_segment_dim(const mrec_segment *seg, const mrec_segment_array *array, uint64_t i, mrec_text *text,

@@ -94,14 +94,15 @@ def _rows(path: str) -> Iterator[dict[str, Any]]:
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """`mrec verify`: 0 when nothing is found, 1 when something is."""
+    """`mrec verify`: 0, or 1 when something is an error; a container that has no checksums is none."""
     from mrec.collection.verify import verify_collection
 
     findings = verify_collection(arguments.path)
+    ok = not any(finding.startswith("error") for finding in findings)
     if arguments.json:
-        print(json.dumps({"ok": not findings, "findings": findings}, indent=1))
+        print(json.dumps({"ok": ok, "findings": findings}, indent=1))
     elif not arguments.quiet:
         for finding in findings:
             print(finding, file=sys.stdout)
         print(f"{arguments.path}: {len(findings) or 'nothing'} found")
-    return 1 if any(finding.startswith("error") for finding in findings) else 0
+    return 0 if ok else 1

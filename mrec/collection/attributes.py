@@ -6,15 +6,16 @@ The type is the one that the schema in the container's footer names; the piece b
 
 from __future__ import annotations
 
-import datetime
 import struct
 from typing import Any
 
 import numpy as np
 
+from mrec._core import pack_plain
+from mrec.collection.kinds import TIMES, nanoseconds, utf8
 from mrec.errors import CorruptData, SchemaError
 
-#: A type as the container's footer has it: a name, or {"list": [name]}.
+#: A type: its name in the container's footer; of a list, (the name of its elements' type,).
 Type = Any
 
 _INTS = ["int8", "int16", "int32", "int64"]
@@ -23,21 +24,17 @@ SCALARS = ["bool", *_INTS, *_UINTS, "float32", "float64", "string", "binary"]
 FORMATS = ["?", "b", "h", "i", "q", "B", "H", "I", "Q", "f", "d"]
 LISTS = ["bool", *_INTS, *_UINTS, "float32", "float64", "string", "binary"]
 STAMP = "timestamp_nanoseconds"
-BOOL, I64, F64, STRING, BINARY, STRINGS, BINARIES = 0, 4, 10, 11, 12, 24, 25
+I64, STRING, BINARY, STRINGS = 4, 11, 12, 24
+BYTES = (bytes, bytearray, memoryview)
 
 _TAGS: dict[str, int] = {name: tag for tag, name in enumerate(SCALARS)} | {STAMP: I64}
-_TYPES: list[Type] = [*SCALARS, *({"list": [name]} for name in LISTS)]
-
-
-def type_of(tag: int) -> Type:
-    """The type of a tag."""
-    return _TYPES[tag]
+_TYPES: list[Type] = [*SCALARS, *((name,) for name in LISTS)]
 
 
 def attribute_type(name: str) -> str:
     """The stored name of a type that a user may give: "int8", "uint8", "timestamp_nanoseconds" ... SchemaError."""
-    stored = f"u_{name[1:]}" if name.startswith("uint") else name
-    if stored not in _TAGS:
+    stored = f"u_{name[1:]}" if isinstance(name, str) and name.startswith("uint") else name
+    if not isinstance(stored, str) or stored not in _TAGS:
         raise SchemaError(f"{name!r} is no type of an attribute; choose one of {', '.join(_TAGS)}")
     return stored
 
@@ -47,16 +44,8 @@ def pack(value: Any, dtype: str | None = None) -> tuple[Type, bytes]:
 
     dtype: the type to store a number or time as. SchemaError when it is none of these, or does not fit.
     """
-    kind = type(value)
-    if dtype is None:  # the four that are met most
-        if kind is str:
-            return "string", b"\x0b" + _utf8(value)
-        if kind is float:
-            return "float64", b"\x0a" + struct.pack("<d", value)
-        if kind is bool:
-            return "bool", b"\x00\x01" if value else b"\x00\x00"
-        if kind is int and -(1 << 63) <= value < 1 << 63:
-            return "int64", b"\x04" + struct.pack("<q", value)
+    if dtype is None and (plain := pack_plain(value)) is not None:
+        return plain
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = list(value)
     elif isinstance(value, np.ndarray) and value.ndim == 0:
@@ -70,18 +59,19 @@ def pack(value: Any, dtype: str | None = None) -> tuple[Type, bytes]:
 def _scalar_type(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "bool"
-    if isinstance(value, (np.integer, np.floating)):
-        name = value.dtype.name
-        return f"u_{name[1:]}" if name[0] == "u" else "float32" if name == "float16" else name
+    if isinstance(value, np.float16):
+        return "float32"
+    if isinstance(value, (np.integer, np.floating)) and (name := value.dtype.name).replace("ui", "u_i") in _TAGS:
+        return name.replace("ui", "u_i")
     if isinstance(value, int):
         return "int64" if -(1 << 63) <= value < 1 << 63 else "u_int64"
     if isinstance(value, float):
         return "float64"
     if isinstance(value, str):
         return "string"
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, BYTES):
         return "binary"
-    if isinstance(value, (np.datetime64, datetime.datetime, datetime.date)):
+    if isinstance(value, TIMES):
         return STAMP
     what = "a bool, number, text, bytes, time, or a list of one"
     raise SchemaError(f"{value!r} ({type(value).__name__}) is no attribute: store {what}")
@@ -91,11 +81,13 @@ def _pack_scalar(name: str, value: Any) -> bytes:
     if name == "string":
         if not isinstance(value, str):
             raise SchemaError(f"the attribute {value!r} is no string")
-        return _utf8(value)
+        return utf8(value)
     if name == "binary":
+        if not isinstance(value, BYTES):
+            raise SchemaError(f"the attribute {value!r} is no bytes")
         return bytes(value)
-    if name == STAMP and not isinstance(value, (int, np.integer)):
-        value = np.datetime64(value, "ns").view("i8")
+    if name == STAMP and isinstance(value, (str, *TIMES)):
+        value = nanoseconds(value).view("i8")[()]
     try:
         if name == "bool":
             if value not in (True, False):
@@ -109,17 +101,7 @@ def _pack_scalar(name: str, value: Any) -> bytes:
         raise SchemaError(f"the attribute {value!r} is no {name}") from None
 
 
-_I64_LIST, _F64_LIST = 17, 23
-
-
 def _pack_list(items: list[Any], dtype: str | None) -> tuple[Type, bytes]:
-    if dtype is None and items and set(map(type, items)) <= {int}:
-        try:
-            return {"list": ["int64"]}, bytes((_I64_LIST,)) + struct.pack(f"<{len(items)}q", *items)
-        except struct.error:
-            pass  # beyond int64
-    if dtype is None and items and set(map(type, items)) <= {float}:
-        return {"list": ["float64"]}, bytes((_F64_LIST,)) + struct.pack(f"<{len(items)}d", *items)
     if dtype is not None:
         name = attribute_type(dtype)
     elif not items:
@@ -127,12 +109,11 @@ def _pack_list(items: list[Any], dtype: str | None) -> tuple[Type, bytes]:
     else:
         name = _list_type(items)
     if name == STAMP:
-        name = "int64"
-        items = [item if isinstance(item, int) else int(np.datetime64(item, "ns").view("i8")) for item in items]
+        raise SchemaError("a list of times is no attribute: store it as an array, or as numbers")
     parts = [_pack_scalar(name, item) for item in items]
     if name in ("string", "binary"):
         parts = [struct.pack("<I", len(part)) + part for part in parts]
-    return {"list": [name]}, bytes((13 + LISTS.index(name),)) + b"".join(parts)
+    return (name,), bytes((13 + LISTS.index(name),)) + b"".join(parts)
 
 
 def _list_type(items: list[Any]) -> str:
@@ -177,10 +158,3 @@ def _unpack_list(tag: int, piece: bytes) -> list[Any]:
         items.append(item.decode() if tag == STRINGS else item)
         at += 4 + n
     return items
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise SchemaError(f"{text!r} has a lone surrogate, which UTF-8 cannot store") from None

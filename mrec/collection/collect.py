@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import glob
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,9 @@ def collect(
     `(name, Dataset)` and `(name, Atoms)` one of that name. options: of `CollectionWriter`. progress: called with
     each name. DatasetExists when two are of one name.
     """
+    given = [sources] if isinstance(sources, (str, os.PathLike)) else sources
     with CollectionWriter(target, **options) as writer:
-        for source in sources:
+        for source in given:
             for name in add(writer, source):
                 if progress is not None:
                     progress(name)
@@ -74,7 +75,10 @@ def _add_path(writer: CollectionWriter, path: str) -> list[str]:
     import xarray
 
     zarr = os.path.isdir(path)
-    found = xarray.open_zarr(path, consolidated=False) if zarr else xarray.open_dataset(path)
+    try:
+        found = xarray.open_zarr(path, consolidated=False) if zarr else xarray.open_dataset(path)
+    except (ValueError, OSError) as e:
+        raise InvalidValue(f"{path} is no record, no Zarr store and no NetCDF file: {e}") from None
     with found:
         add_dataset(writer, os.path.splitext(base)[0], found)
     return [os.path.splitext(base)[0]]
@@ -156,8 +160,7 @@ def add_frame(writer: CollectionWriter, name: str, frame: Frame) -> None:
             if getattr(frame, key) is not None:
                 dataset.set_attribute(key, getattr(frame, key))
         for key, value in frame.values.items():
-            with suppress(SchemaError):  # a document
-                dataset.set_attribute(key, np.asarray(value)[()] if np.ndim(value) else value)
+            _set_or_warn(dataset, key, np.asarray(value)[()] if np.ndim(value) else value)
         if frame.box is not None and frame.box.defined:
             _set_cell(dataset, frame.box.rows, frame.box.origin, frame.box.periodic)
 
@@ -175,6 +178,13 @@ def _add_column(dataset: Any, name: str, rows: str, values: Any) -> None:
         dataset.write_array(name, (0,) * array.ndim, array)
     if flags:
         dataset.set_array_attribute(name, "dtype", "bool")
+
+
+def _set_or_warn(dataset: Any, key: str, value: Any) -> None:
+    try:
+        dataset.set_attribute(key, value)
+    except SchemaError as e:  # a document, a matrix, None
+        warnings.warn(f"{dataset.name!r}: {key!r} is left out: {e}", stacklevel=4)
 
 
 def _set_cell(dataset: Any, rows: Any, origin: Any, periodic: Any) -> None:
@@ -198,6 +208,5 @@ def add_atoms(writer: CollectionWriter, name: str, atoms: Any) -> None:
         if forces is not None:
             _add_column(dataset, "forces", "atom", forces)
         for key, value in {**atoms.info, **results}.items():
-            with suppress(SchemaError):
-                dataset.set_attribute(str(key), value)
+            _set_or_warn(dataset, str(key), value)
         _set_cell(dataset, np.asarray(atoms.cell), (0.0, 0.0, 0.0), atoms.pbc)

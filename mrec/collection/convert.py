@@ -112,6 +112,7 @@ def to_record(collection: Collection, path: str | os.PathLike[str], names: Itera
 def to_atoms(dataset: Dataset) -> Any:
     """A data set as `ase.Atoms`, with energy and forces where it has them."""
     import ase
+    from ase.calculators import calculator as properties
     from ase.calculators import singlepoint
 
     calculator: Any = singlepoint.SinglePointCalculator
@@ -126,7 +127,10 @@ def to_atoms(dataset: Dataset) -> Any:
     if cell is not None:
         made.set_cell(np.reshape(cell, (3, 3)))
     results = {key: arrays.pop(key) for key in ("forces",) if key in arrays}
-    results |= {key: attributes.pop(key) for key in ("energy", "free_energy") if key in attributes}
+    for key in properties.all_properties:  # energy, stress, dipole ...
+        if key in attributes:
+            value = attributes.pop(key)
+            results[key] = np.array(value) if isinstance(value, list) else value
     for key, values in arrays.items():
         made.set_array(key, values.astype(str) if values.dtype.kind == "T" else values)
     made.info.update(attributes)

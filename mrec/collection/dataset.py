@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrec._core import join_extents
 from mrec.collection import attributes, grid
-from mrec.collection.elements import Extent, as_elements, decode_chunk, encode_chunk, room
+from mrec.collection.elements import Extent, as_elements, decode_chunk, encode_chunk, join, room
 from mrec.collection.footer import check_name
-from mrec.collection.kinds import Kind, kind_of, pack_fill, unpack_fill
+from mrec.collection.kinds import Kind, kind_of, pack_fill, unpack_fill, utf8
 from mrec.errors import ClosedError, InvalidValue, SchemaError, UnknownName
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from mrec.collection.writer import CollectionWriter
 
 Place = tuple[int, int, int]
+
+#: Elements and axes of an array: numpy has no more.
+MOST, AXES = 1 << 62, 64
 
 
 class Declaration:
@@ -34,15 +37,16 @@ class Declaration:
         self.stored = self.kind.stored
         self.shape = _lengths(shape, "shape", 0)
         self.chunk = grid.default_chunk(self.shape) if chunk_shape is None else _lengths(chunk_shape, "chunk_shape", 1)
-        axes = (dims,) if isinstance(dims, str) else tuple(dims)
-        if len(self.chunk) != len(self.shape) or len(axes) != len(self.shape):
-            raise SchemaError(f"{name!r} has {len(self.shape)} axes, {len(axes)} dims and a chunk of {len(self.chunk)}")
-        if not all(isinstance(axis, str) for axis in axes):
-            raise SchemaError(f"the dims of {name!r} are strings, not {axes!r}")
-        self.dims = tuple([axis.encode() for axis in axes])
+        self.dims = _axes(dims)
+        if len(self.chunk) != len(self.shape) or len(self.dims) != len(self.shape):
+            raise SchemaError(
+                f"{name!r} has {len(self.shape)} axes, {len(self.dims)} dims and a chunk of {len(self.chunk)}"
+            )
         self.packed = pack_fill(self.kind, fill_value)
         self.fill = None if self.packed is None else self.packed[1]
         self.rows = math.prod(self.shape)
+        if self.rows > MOST or len(self.shape) > AXES:
+            raise SchemaError(f"{name!r}: an array has at most 2^62 elements and {AXES} axes")
         self.zeros = (0,) * len(self.shape)
         self.whole = grid.chunk_count(self.shape, self.chunk) == 1
 
@@ -59,7 +63,8 @@ class Declarations:
         """That of an array. SchemaError, InvalidValue."""
         try:
             chunk = None if chunk_shape is None else tuple(chunk_shape)
-            key = (name, dtype, tuple(dims), tuple(shape), chunk, type(fill_value), repr(fill_value))
+            axes = dims if isinstance(dims, str) else tuple(dims)
+            key = (name, dtype, axes, tuple(shape), chunk, type(fill_value), repr(fill_value))
             found = self._known.get(key)
         except TypeError:
             return Declaration(name, dtype, dims, shape, chunk_shape, fill_value)
@@ -146,7 +151,7 @@ class DatasetWriter:
         declared = array.declared
         collection.check()
         elements = as_elements(declared.kind, values, name)
-        first = tuple(start)
+        first = _origin(start, name)
         shape = declared.shape
         if declared.whole and elements.shape == shape and first == declared.zeros:
             self._put(array, first, elements)
@@ -219,7 +224,7 @@ def add_to(array: _Array, dataset: bytes) -> None:
         ((coordinate, (place, (low, high, nulls, count))),) = array.chunks.items()
         chunks = [(coordinate, *place)]
     else:
-        low, high, nulls, count = _joined(declared.kind.number, [extent for _, extent in array.chunks.values()])
+        low, high, nulls, count = join(declared.kind, [extent for _, extent in array.chunks.values()])
         chunks = [(coordinate, *place) for coordinate, (place, _) in sorted(array.chunks.items())]
     bound = declared.kind.bound
     statistics = (
@@ -242,16 +247,6 @@ def add_to(array: _Array, dataset: bytes) -> None:
     )
 
 
-def _joined(number: int, parts: list[Extent]) -> Extent:
-    valued = [part for part in parts if part[0] is not None]
-    nulls, count = sum(part[2] for part in parts), sum(part[3] for part in parts)
-    if not valued:
-        return None, None, nulls, count
-    if number < 0:
-        return min(part[0] for part in valued), max(part[1] for part in valued), nulls, count
-    return (*join_extents(number, valued)[:2], nulls, count)
-
-
 def sorted_pairs(found: dict[str, tuple[Any, bytes]]) -> list[tuple[bytes, bytes]]:
     """Attributes as segments have them."""
     return sorted([(key.encode(), piece) for key, (_, piece) in found.items()])
@@ -262,15 +257,29 @@ def _key(key: Any) -> str:
         return key
     if not isinstance(key, str):
         raise SchemaError(f"the key of an attribute is a string, not {key!r}")
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        raise SchemaError(f"{key!r} has a lone surrogate, which UTF-8 cannot store") from None
+    utf8(key)
     return key
 
 
+def _axes(dims: Any) -> tuple[bytes, ...]:
+    try:
+        return tuple(map(utf8, (dims,) if isinstance(dims, str) else dims))
+    except (TypeError, AttributeError):
+        raise SchemaError(f"dims are strings, not {dims!r}") from None
+
+
+def _origin(start: Any, name: str) -> grid.Shape:
+    try:
+        return tuple(map(index, (start,) if isinstance(start, int) else start))
+    except TypeError:
+        raise InvalidValue(f"{start!r} is no place in {name!r}: it has an integer for each axis") from None
+
+
 def _lengths(given: Any, what: str, least: int) -> grid.Shape:
-    items = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+    items: Any = (given,) if isinstance(given, (int, np.integer)) else given
+    if not isinstance(items, Iterable):
+        raise SchemaError(f"{what} has integers, not {given!r}")
+    items = tuple(items)
     for item in items:
         if isinstance(item, bool) or not isinstance(item, (int, np.integer)) or not least <= item < 1 << 32:
             raise SchemaError(f"{what} has integers from {least} to 2^32 - 1, not {item!r}")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mrec._core import measure
-from mrec.collection.kinds import Kind
+from mrec._core import join_extents, measure
+from mrec.collection.kinds import Kind, nanoseconds
 from mrec.errors import CorruptData, InvalidValue, SchemaError
 
 STRINGS = np.dtypes.StringDType()
@@ -25,39 +25,46 @@ def dtype_of(kind: Kind) -> Any:
 
 def as_elements(kind: Kind, values: Any, name: str) -> np.ndarray[Any, Any]:
     """`values` as an array of the type's elements, not copied where they are that already. SchemaError."""
-    array = values if isinstance(values, np.ndarray) else np.asarray(values, None if kind.width else object)
-    if array.dtype == kind.numpy and kind.width:
-        return array
-    if kind.name == "string":
-        return _texts(array, name)
-    if kind.name == "binary":
-        flat = [bytes(item) for item in array.ravel().tolist()]
-        made = np.empty(len(flat), object)
-        made[:] = flat
-        return made.reshape(array.shape)
-    return _numbers(kind, array, name)
+    if type(values) is np.ndarray and values.dtype == kind.numpy and kind.width:
+        return values
+    if np.ma.is_masked(values):
+        raise SchemaError(f"some values of {name!r} are masked: give them the fill first, by `filled`")
+    try:
+        array = np.asarray(values, None if kind.width or isinstance(values, np.ndarray) else object)
+    except ValueError:
+        raise SchemaError(f"the values of {name!r} are lists of several lengths: no array") from None
+    return _numbers(kind, array, name) if kind.width else _items(kind, array, name)
 
 
 def _numbers(kind: Kind, array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """Floats may be rounded to float32; nothing else changes, and nothing that is finite becomes infinite."""
+    if array.size == 0:
+        return np.empty(array.shape, kind.numpy)
     if kind.numpy.kind == "M":
-        if array.dtype.kind == "M" or array.dtype == np.int64:
+        if array.dtype.kind == "M":
+            return nanoseconds(array)
+        if array.dtype == np.int64:
             return array.astype(kind.numpy)
-    elif array.size == 0 or np.can_cast(array.dtype, kind.numpy, "same_kind") and array.dtype.kind in "iuf":
+    elif array.dtype.kind in ("iuf" if kind.numpy.kind == "f" else "iu"):
         with np.errstate(over="ignore"):
             made = array.astype(kind.numpy)
-        if kind.numpy.kind == "f" or np.array_equal(made, array):
+        if array.dtype.kind == "f" and np.array_equal(np.isinf(made), np.isinf(array)):
             return made
-    elif array.dtype.kind in "iu" and kind.numpy.kind in "iu":
-        made = array.astype(kind.numpy)
-        if np.array_equal(made, array):
+        if array.dtype.kind != "f" and (_exact if kind.numpy.kind == "f" else np.array_equal)(made, array):
             return made
     raise SchemaError(f"{name!r} is {kind}; the values are {array.dtype}, which do not fit: cast them first")
 
 
-def _texts(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    items = array.ravel().tolist()
-    if not all(isinstance(item, str) for item in items):
-        raise SchemaError(f"{name!r} is string; the values are {array.dtype}, not all of them strings")
+def _exact(floats: np.ndarray[Any, Any], integers: np.ndarray[Any, Any]) -> bool:
+    """Compared as integers, since numpy compares a float with an integer as floats."""
+    beyond = float(int(np.iinfo(integers.dtype).max) + 1)
+    return bool((floats < beyond).all()) and np.array_equal(floats.astype(integers.dtype), integers)
+
+
+def _items(kind: Kind, array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    items, wanted = array.ravel().tolist(), str if kind.name == "string" else bytes
+    if not all(isinstance(item, wanted) for item in items):
+        raise SchemaError(f"{name!r} is {kind}; the values are {array.dtype}, not all of them {wanted.__name__}")
     made = np.empty(len(items), object)
     made[:] = items
     return made.reshape(array.shape)
@@ -72,9 +79,7 @@ def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[A
         data = values if kind.numpy.kind != "M" else values.view(np.int64)  # times have no buffer
         if not data.flags.c_contiguous:
             data = np.ascontiguousarray(data)
-        low, high, nulls = measure(kind.number, data, kind.width, fill)
-        count = values.size
-        return memoryview(data), ((None, None, nulls, count) if nulls == count else (low, high, nulls, count))
+        return data, measure(kind.number, data, kind.width, fill)
     try:
         items = [item.encode() if kind.name == "string" else item for item in values.ravel().tolist()]
     except UnicodeEncodeError:
@@ -90,6 +95,17 @@ def texts_extent(items: list[bytes], fill: bytes | None) -> Extent:
     """The statistics of strings or binary."""
     kept = items if fill is None else [item for item in items if item != fill]
     return (min(kept), max(kept), len(items) - len(kept), len(items)) if kept else (None, None, len(items), len(items))
+
+
+def join(kind: Kind, parts: list[Extent]) -> Extent:
+    """The statistics of several chunks of an array together."""
+    valued = [part for part in parts if part[0] is not None]
+    nulls, count = sum(part[2] for part in parts), sum(part[3] for part in parts)
+    if not valued:
+        return None, None, nulls, count
+    if not kind.width:
+        return min(part[0] for part in valued), max(part[1] for part in valued), nulls, count
+    return (*join_extents(kind.number, valued)[:2], nulls, count)
 
 
 def decode_chunk(kind: Kind, data: Any, shape: tuple[int, ...], where: str) -> np.ndarray[Any, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from mrec.errors import ClosedError
+
 
 class Encoder:
     """Runs jobs, `threads` at a time; the caller's own thread is the one when there is one. The first error is kept."""
@@ -31,9 +33,9 @@ class Encoder:
         self._room.acquire()
         try:
             future = self._pool.submit(job)
-        except BaseException:
+        except RuntimeError:
             self._room.release()
-            raise
+            raise ClosedError("the collection was finished or aborted meanwhile") from None
         future.add_done_callback(self._done)
         return future
 

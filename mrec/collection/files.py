@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Bytes that one call moves.
-PIECE = 4 << 20
+#: Bytes that one call moves: they stay in the processor's second cache in between.
+PIECE = 256 << 10
 
 
 class Files:

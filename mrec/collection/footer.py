@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mrec._core import block_encode, frame_decode, unpack_msgpack
-from mrec.collection.attributes import LISTS, SCALARS, STAMP
+from mrec._core import block_encode, frame_decode, unpack_catalogue
+from mrec.collection.attributes import LISTS, SCALARS, STAMP, Type
 from mrec.errors import CorruptData, InvalidValue, UnsupportedVersion
 
 MAGIC = b"ATLS"
@@ -49,14 +49,8 @@ class Footer:
     segments: dict[str, tuple[int, int]]
     names: list[str]
     schema_numbers: list[int]
-    _ordinals: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def ordinals(self) -> dict[str, int]:
-        """Name -> ordinal of every data set, deleted ones too."""
-        if len(self._ordinals) != len(self.names):
-            self._ordinals = {name: i for i, name in enumerate(self.names)}
-        return self._ordinals
+    #: Name -> ordinal of every data set, deleted ones too.
+    ordinals: dict[str, int] = field(default_factory=dict)
 
     def schema(self, ordinal: int) -> Schema:
         """The schema of a data set."""
@@ -95,7 +89,7 @@ def unpack_footer(data: bytes, limit: int, where: str) -> tuple[Footer, bytes]:
     """The footer that these stored bytes are, and its MessagePack; segments lie between byte 8 and `limit`."""
     try:
         text = frame_decode(data)
-        return _footer(unpack_msgpack(text), limit), text
+        return _footer(*unpack_catalogue(text), limit), text
     except CorruptData as e:
         raise CorruptData(f"{where}: {e}") from None
 
@@ -109,28 +103,32 @@ def _is_list(value: Any, n: int | None = None) -> bool:
     return type(value) is list and (n is None or len(value) == n)
 
 
-def _footer(found: Any, limit: int) -> Footer:
-    _want(_is_list(found, 8), "it has not eight parts")
-    version, codec, created, strings, dtypes, schemas, variables, datasets = found
+def _footer(head: list[Any], names: list[str], numbers: list[int], limit: int) -> Footer:
+    version, codec, created, strings, dtypes, schemas, variables = head
     if version != VERSION:
         raise UnsupportedVersion(f"the footer has version {version}, not {VERSION}")
-    _want(type(codec) is str and type(created) is int, "codec or time")
+    _want(type(codec) is str and type(created) is int and 0 <= created < 1 << 63, "codec or time")
     _want(_is_list(strings) and all(type(s) is str for s in strings), "the strings")
-    _want(_is_list(dtypes) and all(map(_is_type, dtypes)), "the types")
-    _want(_is_list(schemas) and _is_list(variables) and _is_list(datasets), "a table")
+    _want(_is_list(dtypes), "the types")
+    dtypes = [_type(dtype) for dtype in dtypes]
+    _want(_is_list(schemas) and _is_list(variables), "a table")
     parsed = [_schema(schema, strings, dtypes) for schema in schemas]
-    names, numbers = _datasets(datasets, len(schemas))
+    _want(not numbers or max(numbers) < len(schemas), "the schema of a data set")
+    ordinals = dict(zip(names, range(len(names)), strict=True))
+    _want(len(ordinals) == len(names), "a data set twice")
     segments = _segments(variables, strings, limit)
     for schema in parsed:
         _want(all(name in segments for name, _ in schema.arrays), "an array whose variable is not there")
-    return Footer(codec, created, strings, dtypes, schemas, parsed, segments, names, numbers)
+    return Footer(codec, created, strings, dtypes, schemas, parsed, segments, names, numbers, ordinals)
 
 
-def _is_type(dtype: Any) -> bool:
-    if type(dtype) is dict:
-        child = dtype.get("list")
-        return len(dtype) == 1 and type(child) is list and len(child) == 1 and child[0] in LISTS
-    return type(dtype) is str and (dtype in _NAMES)
+def _type(dtype: Any) -> Type:
+    if type(dtype) is str and dtype in _NAMES:
+        return dtype
+    child: Any = dtype.get("list") if type(dtype) is dict and len(dtype) == 1 else None
+    if not _is_list(child, 1) or child[0] not in LISTS:
+        raise CorruptData("the footer is damaged: a type")
+    return (child[0],)
 
 
 def _pairs(pairs: Any, strings: list[str], dtypes: list[Any]) -> tuple[tuple[str, Any], ...]:
@@ -160,16 +158,6 @@ def _schema(schema: Any, strings: list[str], dtypes: list[Any]) -> Schema:
         inner.append((entry[0], _pairs(entry[1], strings, dtypes)))
     _want(len({i for i, _ in inner}) == len(inner), "the attributes of an array twice")
     return Schema(arrays, attributes, tuple(inner))
-
-
-def _datasets(datasets: list[Any], nschemas: int) -> tuple[list[str], list[int]]:
-    _want(set(map(type, datasets)) <= {list} and set(map(len, datasets)) <= {2}, "a data set")
-    names = [name for name, _ in datasets]
-    numbers = [number for _, number in datasets]
-    _want(set(map(type, names)) <= {str} and set(map(type, numbers)) <= {int}, "a data set")
-    _want(not numbers or (min(numbers) >= 0 and max(numbers) < nschemas), "the schema of a data set")
-    _want(len(set(names)) == len(names), "a data set twice")
-    return names, numbers
 
 
 def _segments(variables: list[Any], strings: list[str], limit: int) -> dict[str, tuple[int, int]]:
@@ -228,8 +216,8 @@ def _pack(value: Any) -> bytes:
             return bytes((value,))
         width = next(width for width in (1, 2, 4, 8) if value < 1 << 8 * width)
         return bytes((0xCB + width.bit_length(),)) + value.to_bytes(width)
-    if isinstance(value, dict):
-        return bytes((0x80 | len(value),)) + b"".join(_pack(k) + _pack(v) for k, v in value.items())
+    if isinstance(value, tuple):  # the type of a list
+        return b"\x81" + _pack("list") + _pack(list(value))
     return _array_head(len(value)) + b"".join(map(_pack, value))
 
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Collection, Iterator
 from itertools import product
 from typing import Any
 
@@ -24,18 +25,36 @@ def clipped(coordinate: Shape, chunk: Shape, shape: Shape) -> Shape:
     return tuple(min(c, n - i * c) for i, c, n in zip(coordinate, chunk, shape, strict=True))
 
 
-def pieces(start: Shape, stop: Shape, chunk: Shape) -> Iterator[tuple[Shape, Region, Region]]:
-    """(coordinate, region in the chunk, region from `start` on) of every chunk that meets the region."""
+def pieces(
+    start: Shape, stop: Shape, chunk: Shape, known: Collection[Shape] | None = None
+) -> Iterator[tuple[Shape, Region, Region]]:
+    """(coordinate, region in the chunk, region from `start` on) of every chunk that meets the region.
+
+    known: the coordinates of the chunks that there are; by default all.
+    """
     if any(a >= b for a, b in zip(start, stop, strict=True)):
         return
     axes = [range(a // c, -(-b // c)) for a, b, c in zip(start, stop, chunk, strict=True)]
-    for coordinate in product(*axes):
+    for coordinate in product(*axes) if known is None else _among(known, axes):
         inside, outside = [], []
         for i, a, b, c in zip(coordinate, start, stop, chunk, strict=True):
             low, high = max(a, i * c), min(b, (i + 1) * c)
             inside.append(slice(low - i * c, high - i * c))
             outside.append(slice(low - a, high - a))
         yield coordinate, tuple(inside), tuple(outside)
+
+
+def _integer(item: Any) -> int:
+    if isinstance(item, bool) or getattr(item, "shape", ()) != ():
+        raise TypeError  # numpy would take others from the array
+    return operator.index(item)
+
+
+def _among(known: Collection[Shape], axes: list[range]) -> Iterator[Shape]:
+    """Those in the ranges, looked up from the shorter side: an array may have very few of its chunks."""
+    if math.prod(map(len, axes)) <= len(known):
+        return (coordinate for coordinate in product(*axes) if coordinate in known)
+    return (place for place in known if all(i in axis for i, axis in zip(place, axes, strict=True)))
 
 
 def chunk_count(shape: Shape, chunk: Shape) -> int:
@@ -49,10 +68,10 @@ def normal_index(index: Any, shape: Shape) -> tuple[Shape, Shape, Region, tuple[
     Integers, slices of any step and one Ellipsis; IndexError or InvalidValue for others.
     """
     items = list(index) if isinstance(index, tuple) else [index]
-    if sum(item is Ellipsis for item in items) > 1 or len(items) - (Ellipsis in items) > len(shape):
+    dots = [at for at, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1 or len(items) - len(dots) > len(shape):
         raise IndexError(f"{index!r} is no index into {len(shape)} axes")
-    if Ellipsis in items:
-        at = items.index(Ellipsis)
+    for at in dots:
         items[at : at + 1] = [slice(None)] * (len(shape) - len(items) + 1)
     items += [slice(None)] * (len(shape) - len(items))
     start, stop, take, dropped = [], [], [], []
@@ -63,7 +82,7 @@ def normal_index(index: Any, shape: Shape) -> tuple[Shape, Shape, Region, tuple[
             take.append(slice(None, None, places.step) if places else slice(0))
         else:
             try:
-                low = range(n)[item]
+                low = range(n)[_integer(item)]
             except TypeError:
                 raise InvalidValue(f"{item!r}: index by integers, slices and ...; take others from the array") from None
             high = low + 1

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import math
+import datetime
 import struct
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,8 +78,8 @@ def kind_of(spec: Any) -> Kind:
         if found is not None:
             return found
     try:
-        dtype = np.dtype(spec)
-    except TypeError:
+        dtype = np.dtype(object if spec is None else spec)  # None is numpy's float64
+    except (TypeError, ValueError, SyntaxError):
         raise _refused(spec) from None
     if dtype.kind in "UT":
         return BY_NAME["string"]
@@ -135,9 +135,9 @@ def pack_fill(kind: Kind, value: Any) -> tuple[int, Any] | None:
     if kind.name == "string":
         if not isinstance(value, str):
             raise SchemaError(f"the fill {value!r} is no string")
-        return kind.fill, _utf8(value)
+        return kind.fill, utf8(value)
     if kind.fill == FILL_TIMESTAMP:
-        value = np.datetime64(value, "ns").view("i8") if isinstance(value, np.datetime64) else value
+        value = int(nanoseconds(value).view("i8")) if isinstance(value, TIMES) else value
         kind64 = np.dtype("<i8")
     else:
         kind64 = kind.numpy
@@ -174,6 +174,31 @@ def unpack_bound(kind: Kind, bound: tuple[int, Any] | None) -> Any:
     return bound[1] if kind.bound == BOUND_BYTES else from_bits(kind, bound[1])
 
 
+# ---- times ------------------------------------------------------------------------------------------------------
+
+#: What counts as a time.
+TIMES = (np.datetime64, datetime.date)  # a datetime is a date
+
+
+def nanoseconds(times: Any) -> np.ndarray[Any, Any]:
+    """One time or an array of them, of any unit of numpy, as `datetime64[ns]`; those without a zone are UTC.
+
+    SchemaError when one is no whole number of nanoseconds, or lies outside of the years 1678 to 2262.
+    """
+    if isinstance(times, datetime.datetime) and times.tzinfo is not None:
+        times = times.astimezone(datetime.UTC).replace(tzinfo=None)
+    try:
+        given = np.asarray(times, None if isinstance(times, np.ndarray) else "M8")
+        if np.isnat(given).all():
+            return np.full(given.shape, "NaT", "M8[ns]")
+        made = given.astype("M8[ns]")
+    except (ValueError, TypeError, OverflowError):
+        raise SchemaError(f"{times!r} is no time from 1678 to 2262") from None
+    if not np.array_equal(made.astype(given.dtype), given, equal_nan=True):
+        raise SchemaError(f"{times!r} is no whole number of nanoseconds from 1678 to 2262")
+    return made
+
+
 def total_order(value: Any) -> Any:
     """A key that orders floats with NaN and -0.0, as statistics do."""
     if not isinstance(value, float):
@@ -182,13 +207,9 @@ def total_order(value: Any) -> Any:
     return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
+    """The bytes of a text; SchemaError for one that has none."""
     try:
         return text.encode()
     except UnicodeEncodeError:
         raise SchemaError(f"{text!r} has a lone surrogate, which UTF-8 cannot store") from None
-
-
-def is_nan(value: Any) -> bool:
-    """Whether it is a NaN."""
-    return isinstance(value, float) and math.isnan(value)

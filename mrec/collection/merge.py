@@ -4,32 +4,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Any
 
 from mrec._core import SegmentBuilder
 from mrec.collection import footer
 from mrec.collection.files import FILES, Files
-from mrec.collection.packing import Sink
-from mrec.collection.place import CONTAINER
+from mrec.collection.packing import Sink, write_footer
 from mrec.collection.reader import Collection, open_collection
-from mrec.collection.segment import END, MAGIC, PIECE, Segment
+from mrec.collection.segment import Segment
 from mrec.collection.writer import CollectionWriter
 from mrec.errors import CorruptData, InvalidValue
 
 
-def merge(
-    target: str | os.PathLike[str], sources: Iterable[Any], *, overwrite: bool = False, files: Files = FILES
-) -> None:
+def merge(target: str | os.PathLike[str], sources: Any, *, overwrite: bool = False, files: Files = FILES) -> None:
     """Make one collection of several: all data sets that are not deleted, one source after the other.
 
     Blocks are moved, not compressed anew; those of which no data set needs anything are left out. sources: paths or
-    open collections. DatasetExists when a name is in two of them.
+    open collections, or one of them. DatasetExists when a name is in two of them.
     """
-    opened = [source if isinstance(source, Collection) else open_collection(source) for source in sources]
-    if not opened:
+    given = [sources] if isinstance(sources, (str, os.PathLike, Collection)) else list(sources)
+    if not given:
         raise InvalidValue("there is nothing to merge")
-    _Merge(target, opened, overwrite, files).run()
+    # The writer's lock comes first: what another process deletes in the target meanwhile would come back.
+    with CollectionWriter(target, overwrite=overwrite, files=files) as writer, ExitStack() as stack:
+        opened = [
+            source if isinstance(source, Collection) else stack.enter_context(open_collection(source))
+            for source in given
+        ]
+        writer.codec = opened[0].footer.codec
+        _fill(writer, opened)
+        writer.finish()
 
 
 def compact(path: str | os.PathLike[str], *, files: Files = FILES) -> None:
@@ -40,30 +46,16 @@ def compact(path: str | os.PathLike[str], *, files: Files = FILES) -> None:
     merge(path, [path], overwrite=True, files=files)
 
 
-class _Merge:
-    """Fills a writer with the schemas of the data sets, and with segments that move the blocks."""
-
-    def __init__(self, target: Any, sources: Sequence[Collection], overwrite: bool, files: Files) -> None:
-        codec = sources[0].codec
-        self.writer = CollectionWriter(
-            target, codec=codec if codec in footer.CODECS else "none", overwrite=overwrite, files=files
-        )
-        self.sources = sources
-
-    def run(self) -> None:
-        """All of it."""
-        with self.writer:
-            moved: dict[str, Moved] = {}
-            for source in self.sources:
-                for name in source.names:
-                    self._add(source, name, moved)
-            self.writer.adopt(moved)
-
-    def _add(self, source: Collection, name: str, moved: dict[str, Moved]) -> None:
-        schema = source.footer.schema(source.footer.ordinals[name])
-        ordinal = self.writer.adopt_dataset(name, schema)
-        for variable in [array for array, _ in schema.arrays] + [footer.DATASETS] * bool(schema.attributes):
-            moved.setdefault(variable, Moved()).add(source.segment(variable), name, ordinal)
+def _fill(writer: CollectionWriter, sources: Iterable[Collection]) -> None:
+    """Schemas of the data sets, and segments that move their blocks."""
+    moved: dict[str, Moved] = {}
+    for source in sources:
+        for name in source.names:
+            schema = source.footer.schema(source.footer.ordinals[name])
+            ordinal = writer.adopt_dataset(name, schema)
+            for variable in [array for array, _ in schema.arrays] + [footer.DATASETS] * bool(schema.attributes):
+                moved.setdefault(variable, Moved()).add(source.segment(variable), name, ordinal)
+    writer.adopt(moved)
 
 
 class Moved:
@@ -106,19 +98,8 @@ class Moved:
         at = 0
         for segment, block in self._moves:
             offset, stored, raw, codec = segment.footer.block(block)
-            for piece in _pieces(segment, offset, stored):
+            for piece in segment.pieces(offset, stored):
                 sink(piece)
             self._builder.add_block(at, stored, raw, codec)
             at += stored
-        head, table = self._builder.write()
-        sink(head)
-        sink(table)
-        sink((len(head) + len(table)).to_bytes(8, "little") + MAGIC)
-
-
-def _pieces(segment: Segment, offset: int, n: int) -> Iterator[bytes]:
-    for done in range(0, n, PIECE):
-        yield segment.place.read(CONTAINER, segment.offset + offset + done, min(PIECE, n - done))
-
-
-__all__ = ["END", "compact", "merge"]
+        write_footer(self._builder, sink)

@@ -14,10 +14,13 @@ from typing import Any
 from mrec._core import SegmentBuilder, block_decode, block_encode, crc32c
 from mrec.collection.encoder import Encoder
 from mrec.collection.files import PIECE, Files, opened, read_all, remove, write_all
-from mrec.collection.segment import END, MAGIC
+from mrec.collection.footer import CODECS
+from mrec.collection.segment import MAGIC
 from mrec.errors import InvalidValue
 
-MOST = (1 << 32) - 1
+#: Bytes of a chunk, and before it in its block; and of a whole block of lz4.
+MOST, LZ4_MOST = (1 << 32) - 1, (1 << 31) - 1
+LZ4 = CODECS["lz4"]
 
 
 @dataclass(slots=True)
@@ -45,6 +48,14 @@ class Packing:
 Sink = Callable[[Any], None]
 
 
+def write_footer(builder: SegmentBuilder, sink: Sink) -> None:
+    """The end of a segment, after its blocks."""
+    head, table = builder.write()
+    sink(head)
+    sink(table)
+    sink((len(head) + len(table)).to_bytes(8, "little") + MAGIC)
+
+
 class VariableWriter:
     """Chunks of one variable of all data sets. Thread-safe, but for `write_to`."""
 
@@ -69,7 +80,7 @@ class VariableWriter:
         n = view.nbytes
         with self._lock:
             offset = len(self._open)
-            if n > MOST or offset > MOST:
+            if n > MOST or offset > MOST or (self._packing.codec == LZ4 and offset + n > LZ4_MOST):
                 raise InvalidValue(
                     f"{self.name!r}: a chunk of {n} bytes is too large for the format; choose smaller ones"
                 )
@@ -139,10 +150,7 @@ class VariableWriter:
             self.builder.add_block(at, block.stored, block.nraw, block.codec)
             at += block.stored
             block.raw = block.future = None
-        head, table = self.builder.write()
-        sink(head)
-        sink(table)
-        sink((len(head) + len(table)).to_bytes(8, "little") + MAGIC)
+        write_footer(self.builder, sink)
         self.remove()
 
     def _copy(self, block: Block, sink: Sink) -> None:
@@ -184,6 +192,3 @@ class Output:
         """A part begins; where."""
         self.crc = 0
         return self.size
-
-
-__all__ = ["END", "Output", "Packing", "VariableWriter"]

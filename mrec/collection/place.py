@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from mrec.collection.files import FILES, Files, opened, read_all, replace_file
-from mrec.errors import CorruptData
+from mrec.errors import ClosedError, CorruptData
 
 CONTAINER, MASK, CHECKSUMS = "data.atlas", "deleted.mask", "data.atlas.crc"
 
@@ -19,6 +19,7 @@ class Place(ABC):
     root: str
     #: Whether reading a whole segment to check it costs little.
     near: bool
+    closed = False
 
     def path(self, name: str) -> str:
         """How messages call a file."""
@@ -40,8 +41,14 @@ class Place(ABC):
     def put(self, name: str, data: bytes) -> None:
         """Replace a small file, whole or not at all."""
 
-    def close(self) -> None:  # noqa: B027 - not all keep something open
-        """Let go of what is open."""
+    def check(self) -> None:
+        """ClosedError after `close`."""
+        if self.closed:
+            raise ClosedError(f"the collection {self.root} is closed")
+
+    def close(self) -> None:
+        """Let go of what is open; nothing is read or written after it."""
+        self.closed = True
 
 
 class Directory(Place):
@@ -58,6 +65,7 @@ class Directory(Place):
         return os.path.join(self.root, name)
 
     def _fd(self, name: str) -> int:
+        self.check()
         if name not in self._fds:
             self._fds[name] = self.files.open(self.path(name), os.O_RDONLY)
         return self._fds[name]
@@ -77,6 +85,7 @@ class Directory(Place):
         return data
 
     def get(self, name: str) -> bytes | None:
+        self.check()
         try:
             with opened(self.files, self.path(name), os.O_RDONLY) as fd:
                 return read_all(self.files, fd, self.files.size(fd), 0, self.path(name))
@@ -84,12 +93,13 @@ class Directory(Place):
             return None
 
     def put(self, name: str, data: bytes) -> None:
+        self.check()
         replace_file(self.files, self.path(name), data)
 
     def close(self) -> None:
-        for fd in self._fds.values():
-            self.files.close(fd)
-        self._fds.clear()
+        super().close()
+        while self._fds:
+            self.files.close(self._fds.popitem()[1])
 
     def __del__(self) -> None:
         for fd in getattr(self, "_fds", {}).values():

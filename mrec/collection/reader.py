@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,28 +196,32 @@ class Collection(Mapping[str, "Dataset"]):
             return {}
         segment = self.segment(footer.DATASETS if variable is None else variable)
         types = self._types(key, variable)
-        pieces = dict(segment.footer.values_of(key))
-        numbers, ordinals, unpack = self.footer.schema_numbers, self.footer.ordinals, attributes.unpack
-        known: dict[tuple[bytes, int], Any] = {}
-        result = {}
-        for dataset, number in self._live(segment.name):
-            piece = pieces.get(number)
-            if piece is None:
+        numbers, ordinals, names, deleted = (
+            self.footer.schema_numbers,
+            self.footer.ordinals,
+            segment.names,
+            self.deleted,
+        )
+        found = []
+        for number, tag, value in segment.footer.values_of(key):
+            ordinal = ordinals.get(names[number], -1)
+            kind = types[numbers[ordinal]] if ordinal >= 0 and ordinal not in deleted else None
+            if kind is None:
                 continue
-            schema = numbers[ordinals[dataset]]
-            if types[schema] is None:
-                continue
-            value = known.get((piece, schema))
-            if value is None:
-                value = known[piece, schema] = unpack(piece, types[schema])
-            result[dataset] = list(value) if type(value) is list else value
-        return result
+            if tag > attributes.STRING or kind != attributes.SCALARS[tag]:
+                value = attributes.unpack(_piece(tag, value), kind)
+            found.append((ordinal, value))
+        found.sort(key=itemgetter(0))
+        every = self.footer.names
+        return {every[ordinal]: value for ordinal, value in found}
 
     def _types(self, key: str, variable: str | None) -> list[Any]:
         return [_typed(schema, variable).get(key) for schema in self.footer.schemas]
 
-    def select(self, condition: Callable[[Mapping[str, Statistics]], bool]) -> list[str]:
-        """The data sets whose statistics, by variable, meet the condition; one that lacks a variable does not.
+    def select(self, condition: Callable[[Mapping[str, Any]], bool]) -> list[str]:
+        """The data sets whose `Statistics`, by variable, meet the condition.
+
+        One that lacks a variable that is asked for, or has no value in it whose min or max is asked for, does not.
 
         >>> mrec.open_collection("set").select(lambda s: s["temperature"].max > 5)
         ['feb']
@@ -400,27 +405,45 @@ class ArrayView:
         return values if dtype is None else values.astype(dtype)
 
 
-class _Missing(Exception):
-    """A condition asked for a variable that the data set has not."""
+class _Missing(KeyError):
+    """A condition asked for what the data set has not."""
 
 
-class _StatisticsOf(Mapping[str, Statistics]):
+class _Known:
+    """Statistics; to ask for a minimum or maximum that is not there ends the condition."""
+
+    def __init__(self, found: Statistics) -> None:
+        self._found = found
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._found, name)
+        if value is None:
+            raise _Missing(name)
+        return value
+
+
+class _StatisticsOf(Mapping[str, Any]):
     """The statistics of a data set, looked up when they are asked for."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
 
-    def __getitem__(self, name: str) -> Statistics:
+    def __getitem__(self, name: str) -> _Known:
         found = self.dataset[name].stats if name in self.dataset else None
-        if found is None or found.min is None:
-            raise _Missing
-        return found
+        if found is None:
+            raise _Missing(name)
+        return _Known(found)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.dataset)
 
     def __len__(self) -> int:
         return len(self.dataset)
+
+
+def _piece(tag: int, value: Any) -> bytes:
+    """A value of `values_of` in one piece."""
+    return value if tag > attributes.STRING else attributes.pack(value, attributes.SCALARS[tag])[1]
 
 
 def _typed(schema: Schema, variable: str | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class Segment:
         footer = end[-END - n : -END] if n + END <= len(end) else place.read(CONTAINER, offset + size - END - n, n)
         try:
             self.footer = SegmentFooter(footer, size - END - n)
-            names = self.footer.names()
+            names = self.names = self.footer.names()
         except CorruptData as e:
             raise CorruptData(f"{self.where}: {e}") from None
         self.numbers = {dataset: i for i, dataset in enumerate(names)}
@@ -96,10 +97,15 @@ class Segment:
 
     def _check(self, expected: int) -> None:
         crc = 0
-        for done in range(0, self.size, PIECE):
-            crc = crc32c(self.place.read(CONTAINER, self.offset + done, min(PIECE, self.size - done)), crc)
+        for piece in self.pieces(0, self.size):
+            crc = crc32c(piece, crc)
         if crc != expected:
             raise CorruptData(f"{self.where}: the checksum does not match")
+
+    def pieces(self, offset: int, n: int) -> Iterator[bytes]:
+        """n bytes as they are stored, from `offset` in the segment on."""
+        for done in range(0, n, PIECE):
+            yield self.place.read(CONTAINER, self.offset + offset + done, min(PIECE, n - done))
 
     def info(self, number: int) -> ArrayInfo:
         """Type, shape and so on of an array."""
@@ -110,6 +116,7 @@ class Segment:
 
     def block(self, i: int) -> bytes:
         """A block, decoded."""
+        self.place.check()
         found = self.cache.get((self.name, i))
         if found is None:
             offset, stored, raw, codec = self.footer.block(i)
@@ -124,15 +131,11 @@ class Segment:
     def read(self, number: int, info: ArrayInfo, index: Any) -> np.ndarray[Any, Any]:
         """`array[index]` of one array, from the chunks that meet it."""
         start, stop, take, dropped = grid.normal_index(index, info.shape)
-        shape = tuple(b - a for a, b in zip(start, stop, strict=True))
-        wanted = list(grid.pieces(start, stop, info.chunk_shape)) if len(info.shape) == 0 or info.nchunks else []
-        if not wanted and info.nchunks and not info.shape:
-            wanted = [((), (), ())]
         chunks = {chunk[0]: chunk for chunk in self.footer.chunks(number)}
         if len(chunks) != info.nchunks:
             raise CorruptData(f"{self.where}: a chunk is there twice")
         whole = self._whole(info, chunks, start, stop)
-        out = whole if whole is not None else self._gather(info, chunks, wanted, shape)
+        out = whole if whole is not None else self._gather(info, chunks, start, stop)
         chosen: Any = (*take, Ellipsis)
         out = out[chosen]  # the dots keep an array of no axes one
         return out.squeeze(axis=dropped) if dropped else out
@@ -141,20 +144,20 @@ class Segment:
         """All of an array that is one chunk."""
         if len(chunks) != 1 or stop != info.shape or any(start):
             return None
-        (coordinate, block, offset, size) = next(iter(chunks.values()))
-        if grid.clipped(coordinate, info.chunk_shape, info.shape) != info.shape:
+        chunk = next(iter(chunks.values()))
+        if grid.clipped(chunk[0], info.chunk_shape, info.shape) != info.shape:
             return None
-        found = decode_chunk(info.kind, memoryview(self.block(block))[offset : offset + size], info.shape, self.where)
-        return found.astype(dtype_of(info.kind))
+        return self.decoded(info, chunk).astype(dtype_of(info.kind))
 
-    def _gather(self, info: ArrayInfo, chunks: Any, wanted: Any, shape: Any) -> np.ndarray[Any, Any]:
+    def _gather(self, info: ArrayInfo, chunks: Any, start: Any, stop: Any) -> np.ndarray[Any, Any]:
+        shape = tuple(b - a for a, b in zip(start, stop, strict=True))
         out = room(info.kind, shape, info.fill, self.where)
-        for coordinate, inside, outside in wanted:
-            chunk = chunks.get(coordinate)
-            if chunk is None:
-                continue
-            _, block, offset, size = chunk
-            clipped = grid.clipped(coordinate, info.chunk_shape, info.shape)
-            data = memoryview(self.block(block))[offset : offset + size]
-            out[outside] = decode_chunk(info.kind, data, clipped, self.where)[inside]
+        for coordinate, inside, outside in grid.pieces(start, stop, info.chunk_shape, chunks):
+            out[outside] = self.decoded(info, chunks[coordinate])[inside]
         return out
+
+    def decoded(self, info: ArrayInfo, chunk: tuple[grid.Shape, int, int, int]) -> np.ndarray[Any, Any]:
+        """The elements of a chunk, as the footer names it; not to be written to."""
+        coordinate, block, offset, size = chunk
+        clipped = grid.clipped(coordinate, info.chunk_shape, info.shape)
+        return decode_chunk(info.kind, memoryview(self.block(block))[offset : offset + size], clipped, self.where)

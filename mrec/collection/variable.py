@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrec.collection.elements import decode_chunk, dtype_of, room
+from mrec.collection.elements import decode_chunk, room
 from mrec.collection.kinds import stored_kind
-from mrec.errors import SchemaError
+from mrec.errors import CorruptData, SchemaError
 
 if TYPE_CHECKING:
     from mrec.collection.segment import Segment
@@ -95,7 +95,7 @@ class Variable:
             return
         blocks, starts, sizes, targets = self._blocks[rows], self._offsets[rows], self._sizes[rows], offsets[rows]
         if (sizes != self.lengths[rows] * width).any():
-            decode_chunk(stored_kind(int(self._codes[0])), b"", (1,), self._segment.where)
+            raise CorruptData(f"{self._segment.where}: a chunk has another size than its array")
         joined = (blocks[1:] == blocks[:-1]) & (starts[1:] == starts[:-1] + sizes[:-1])
         joined &= targets[1:] * width == targets[:-1] * width + sizes[:-1]
         firsts = np.concatenate(([0], np.flatnonzero(~joined) + 1))
@@ -107,6 +107,3 @@ class Variable:
             n = int(starts[last] + sizes[last] - starts[first])
             at = int(targets[first]) * width
             target[at : at + n] = data[int(starts[first]) : int(starts[first]) + n]
-
-
-__all__ = ["Variable", "dtype_of"]

@@ -7,11 +7,11 @@ import os
 import warnings
 from typing import Any
 
-from mrec.collection.elements import as_elements, encode_chunk
+from mrec.collection.elements import encode_chunk, join
 from mrec.collection.kinds import pack_fill, unpack_bound
 from mrec.collection.place import CHECKSUMS
 from mrec.collection.reader import ArrayView, Collection, open_collection
-from mrec.errors import CorruptData, MrecError
+from mrec.errors import CorruptData, MrecError, UnsupportedVersion
 
 
 def verify_collection(path: str | os.PathLike[str]) -> list[str]:
@@ -21,7 +21,7 @@ def verify_collection(path: str | os.PathLike[str]) -> list[str]:
             warnings.simplefilter("always")
             found = open_collection(path)
             _ = found.checksums
-    except CorruptData as e:
+    except (CorruptData, UnsupportedVersion) as e:
         return [f"error {e}"]
     lines = [f"warning {warning.message}" for warning in caught]
     if found.checksums is None and not caught:
@@ -51,32 +51,25 @@ def _check_dataset(found: Collection, name: str) -> list[str]:
 
 
 def _wrong_statistics(view: ArrayView) -> str:
-    stats = view.stats
-    if stats is None:
+    segment, info = view._segment, view._info
+    recorded = segment.footer.statistics(view._number)
+    if recorded is None:
         return ""
-    kind = view._info.kind
-    packed = pack_fill(kind, view.fill_value)
-    values = as_elements(kind, view[...], view.name)
-    _, (low, high, nulls, rows) = encode_chunk(kind, values, None if packed is None else packed[1])
-    complete = view._info.nchunks >= _chunks(view)
-    if stats.row_count != rows:
-        return f"the statistics count {stats.row_count} elements, there are {rows}"
-    if complete and packed is not None and stats.null_count != nulls:
-        return f"the statistics count {stats.null_count} null elements, there are {nulls}"
-    recorded: Any = view._segment.footer.statistics(view._number)
-    for what, bits, kept in (("smallest", low, recorded[0]), ("largest", high, recorded[1])):
-        if complete and bits is not None and kept is not None and not _same(kind, bits, kept):
-            return f"the statistics have another {what} element: {unpack_bound(kind, kept)!r}"
+    kind = info.kind
+    packed = pack_fill(kind, info.fill)
+    fill = None if packed is None else packed[1]
+    chunks = segment.footer.chunks(view._number)
+    extents = [encode_chunk(kind, segment.decoded(info, chunk), fill)[1] for chunk in chunks]
+    low, high, nulls, count = join(kind, extents)
+    nulls += recorded[3] - count  # what was never written
+    if recorded[2] != nulls:
+        return f"the statistics count {recorded[2]} null elements, there are {nulls}"
+    for what, found, kept in (("smallest", low, recorded[0]), ("largest", high, recorded[1])):
+        bound = unpack_bound(kind, None if found is None else (kind.bound, found))
+        if not _same(bound, unpack_bound(kind, kept)):
+            return f"the statistics have another {what} element: {unpack_bound(kind, kept)!r} for {bound!r}"
     return ""
 
 
-def _same(kind: Any, bits: Any, kept: Any) -> bool:
-    one, other = unpack_bound(kind, (kind.bound, bits)), unpack_bound(kind, kept)
-    return bool(one == other or (one != one and other != other))
-
-
-def _chunks(view: ArrayView) -> int:
-    n = 1
-    for length, chunk in zip(view.shape, view.chunk_shape, strict=True):
-        n *= -(-length // chunk)
-    return n
+def _same(a: Any, b: Any) -> bool:
+    return bool(a == b or (a != a and b != b))

@@ -17,9 +17,10 @@ from mrec.collection.checksums import Checksums
 from mrec.collection.dataset import DatasetWriter, Declarations, add_to, sorted_pairs
 from mrec.collection.encoder import Encoder
 from mrec.collection.files import FILES, Files, opened, remove, replace_file, sync_directory
-from mrec.collection.packing import Output, Packing, VariableWriter
+from mrec.collection.objects import upload_to
+from mrec.collection.packing import Output, Packing, VariableWriter, write_footer
 from mrec.collection.place import CHECKSUMS, CONTAINER, MASK
-from mrec.errors import ClosedError, DatasetExists, InvalidValue, RecordExists
+from mrec.errors import ClosedError, DatasetExists, ForkedHandle, InvalidValue, RecordExists
 
 TEMPORARY = f".{CONTAINER}.tmp"
 SPILL = ".spill-{}.tmp"
@@ -27,10 +28,11 @@ BLOCK = 8 << 20
 
 
 class CollectionWriter:
-    """Writes a collection to a directory. Use it in a `with` block: it finishes at the end, or aborts at an exception.
+    """Writes a collection. Use it in a `with` block: it finishes at the end, or aborts at an exception.
 
-    codec: "zstd", "lz4" or "none". level: of zstd. threads: that encode; 1 is the caller's own. overwrite: replace a
-    collection that is there, whole, when this one finishes. block_size: raw bytes after which a block is full.
+    path: a directory; or a URL of fsspec, to which a temporary directory is uploaded at the end. codec: "zstd", "lz4"
+    or "none". level: of zstd. threads: that encode; 1 is the caller's own. overwrite: replace a collection that is
+    there, whole, when this one finishes. block_size: raw bytes after which a block is full. options: for fsspec.
 
     Until `finish` nothing of it can be opened, and an older collection stays. Thread-safe. RecordExists, RecordLocked,
     InvalidValue.
@@ -54,13 +56,21 @@ class CollectionWriter:
         overwrite: bool = False,
         block_size: int = BLOCK,
         files: Files = FILES,
+        **options: Any,
     ) -> None:
         self._closed = True
-        if codec not in footer.CODECS:
+        if not isinstance(codec, str) or codec not in footer.CODECS:
             raise InvalidValue(f"{codec!r} is no codec of a collection; choose one of {', '.join(footer.CODECS)}")
-        if threads < 1 or not 1 <= block_size < 1 << 31 or not -7 <= level <= 22:
+        if not (_among(threads, 1, 1 << 16) and _among(block_size, 1, 1 << 31) and _among(level, -7, 23)):
             raise InvalidValue("threads is 1 or more, block_size from 1 to 2^31 - 1, level from -7 to 22")
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.fsdecode(path)
+        if not self.path:
+            raise InvalidValue("the path of a collection is empty")
+        self._upload = upload_to(self.path, overwrite, options) if "://" in self.path else None
+        if self._upload is None:
+            self.path = os.path.abspath(self.path)
+        self._root = self.path if self._upload is None else self._upload.folder
+        self._process = os.getpid()
         self.codec = codec
         self._packing = Packing(footer.CODECS[codec], level, block_size)
         self._files = files
@@ -84,24 +94,32 @@ class CollectionWriter:
     def _prepare(self) -> bool:
         """Take the directory, made when it is missing; whether it was."""
         try:
-            self._files.mkdir(self.path)
+            self._files.mkdir(self._root)
             made = True
         except FileExistsError:
             made = False
         try:
-            self._lock = Lock(self.path)
-            there = os.listdir(self.path)
-            if CONTAINER in there and not self._overwrite:
+            self._lock = Lock(self._root)
+            try:
+                self._sweep(os.listdir(self._root))
+            except BaseException:
                 self._lock.release()
-                raise RecordExists(f"{self.path} is a collection already; pass overwrite=True to replace it")
-            for name in there:
-                if name == TEMPORARY or (name.startswith(".spill-") and name.endswith(".tmp")):
-                    remove(self._files, os.path.join(self.path, name))
+                raise
         except BaseException:
             if made:
-                self._files.rmdir(self.path)
+                self._files.rmdir(self._root)
             raise
         return made
+
+    def _sweep(self, there: list[str]) -> None:
+        """Remove what a writer that was killed left. RecordExists."""
+        if CONTAINER in there and not self._overwrite:
+            raise RecordExists(f"{self.path} is a collection already; pass overwrite=True to replace it")
+        if "zarr.json" in there:
+            raise RecordExists(f"{self.path} is a record, or a Zarr store; choose another path")
+        for name in there:
+            if name == TEMPORARY or (name.startswith(".spill-") and name.endswith(".tmp")):
+                remove(self._files, os.path.join(self._root, name))
 
     def __enter__(self) -> CollectionWriter:
         return self
@@ -110,10 +128,14 @@ class CollectionWriter:
         if kind is not None:
             self.abort()
         elif not self._closed:
-            self.finish()
+            try:
+                self.finish()
+            except BaseException:
+                self.abort()
+                raise
 
     def __del__(self) -> None:
-        if not self._closed:
+        if not self._closed and self._process == os.getpid():
             warnings.warn(
                 f"the collection {self.path} was never finished: nothing of it is kept", ResourceWarning, stacklevel=2
             )
@@ -152,6 +174,8 @@ class CollectionWriter:
         """Raise what went wrong in another thread, or ClosedError."""
         if self._closed:
             raise ClosedError(f"the collection {self.path} is finished or aborted")
+        if self._process != os.getpid():
+            raise ForkedHandle(f"the collection {self.path} is written by the parent process")
         self._encoder.check()
 
     def variable(self, name: str) -> VariableWriter:
@@ -162,7 +186,7 @@ class CollectionWriter:
         with self._mutex:
             found = self._variables.get(name)
             if found is None:
-                spill = os.path.join(self.path, SPILL.format(self._spills))
+                spill = os.path.join(self._root, SPILL.format(self._spills))
                 self._spills += 1
                 found = VariableWriter(name, spill, self._packing, self._files, self._encoder)
                 self._variables[name] = found
@@ -200,10 +224,10 @@ class CollectionWriter:
     def _intern(self, dataset: DatasetWriter) -> int:
         """The number of the data set's schema."""
         arrays = dataset.arrays
-        own = tuple([(key, _hashable(kind)) for key, (kind, _) in dataset.attributes.items()])
+        own = tuple([(key, kind) for key, (kind, _) in dataset.attributes.items()])
         inner = tuple(
             [
-                (i, tuple([(key, _hashable(kind)) for key, (kind, _) in array.attributes.items()]))
+                (i, tuple([(key, kind) for key, (kind, _) in array.attributes.items()]))
                 for i, array in enumerate(arrays.values())
                 if array.attributes
             ]
@@ -238,8 +262,7 @@ class CollectionWriter:
         return self._strings.setdefault(text, len(self._strings))
 
     def _dtype(self, kind: Any) -> int:
-        key = _hashable(kind)
-        return self._dtypes.setdefault(key, len(self._dtypes))
+        return self._dtypes.setdefault(kind, len(self._dtypes))
 
     # ---- finishing ---------------------------------------------------------------------------------------------
 
@@ -253,13 +276,15 @@ class CollectionWriter:
             try:
                 checksums = self._write()
                 self._publish(checksums)
+                if self._upload is not None:
+                    self._upload.send()
             except BaseException:
                 self.abort()
                 raise
             self._close()
 
     def _write(self) -> Checksums:
-        path = os.path.join(self.path, TEMPORARY)
+        path = os.path.join(self._root, TEMPORARY)
         created = time.time_ns() // 1_000_000
         segments: dict[str, tuple[int, int]] = {}
         crcs: dict[str, tuple[int, int, int]] = {}
@@ -276,7 +301,7 @@ class CollectionWriter:
                         variable.finish()
                 begin = out.begin()
                 _write_segment(self._used[name], out)
-                self._used[name] = SegmentBuilder()  # lets go of the other
+                self._used[name] = None  # its memory is not needed any more
                 segments[name] = (begin, out.size - begin)
                 crcs[name] = (begin, out.size - begin, out.crc)
             stored = footer.pack_footer(self._footer(created, segments))
@@ -288,7 +313,7 @@ class CollectionWriter:
     def _footer(self, created: int, segments: dict[str, tuple[int, int]]) -> footer.Footer:
         if footer.DATASETS in segments:
             self._string(footer.DATASETS)
-        dtypes = [{"list": [key[0]]} if type(key) is tuple else key for key in self._dtypes]
+        dtypes = list(self._dtypes)
         schemas = [
             [[list(p) for p in a], [list(p) for p in b], [[i, [list(p) for p in t]] for i, t in c]]
             for a, b, c in self._schemas
@@ -300,18 +325,21 @@ class CollectionWriter:
     def _publish(self, checksums: Checksums) -> None:
         """The mask and the checksums of an older container go first: they would be taken for this one's."""
         self._lock.check()
-        gone = [remove(self._files, os.path.join(self.path, name)) for name in (MASK, CHECKSUMS)]
+        gone = [remove(self._files, os.path.join(self._root, name)) for name in (MASK, CHECKSUMS)]
         if any(gone):
-            sync_directory(self._files, self.path)
-        self._files.rename(os.path.join(self.path, TEMPORARY), os.path.join(self.path, CONTAINER))
+            sync_directory(self._files, self._root)
+        self._files.rename(os.path.join(self._root, TEMPORARY), os.path.join(self._root, CONTAINER))
         self._closed = True  # from here on there is nothing to abort
-        sync_directory(self._files, self.path)
+        sync_directory(self._files, self._root)
         if self._made:
-            sync_directory(self._files, os.path.dirname(self.path))
-        replace_file(self._files, os.path.join(self.path, CHECKSUMS), checksums.pack())
+            sync_directory(self._files, os.path.dirname(self._root))
+        replace_file(self._files, os.path.join(self._root, CHECKSUMS), checksums.pack())
 
     def abort(self) -> None:
         """Leave nothing of it; an older collection stays."""
+        if self._process != os.getpid():  # the files are the parent's
+            self._closed = True
+            return
         with self._mutex:
             if self._closed:
                 self._close()
@@ -327,9 +355,9 @@ class CollectionWriter:
         try:
             for variable in self._variables.values():
                 variable.remove()
-            remove(self._files, os.path.join(self.path, TEMPORARY))
+            remove(self._files, os.path.join(self._root, TEMPORARY))
             if self._made:
-                self._files.rmdir(self.path)
+                self._files.rmdir(self._root)
         except OSError:
             pass  # what is left is removed by the next writer
 
@@ -339,18 +367,16 @@ class CollectionWriter:
         self._variables.clear()
         self._used.clear()
         self._lock.release()
+        if self._upload is not None:
+            self._upload.close()
 
 
-def _hashable(kind: Any) -> Any:
-    """A type that may be a key: of a list, the type of its elements in a tuple."""
-    return kind if type(kind) is not dict else tuple(kind["list"])
+def _among(value: Any, least: int, end: int) -> bool:
+    return isinstance(value, int) and least <= value < end
 
 
 def _write_segment(segment: Any, out: Output) -> None:
-    if not isinstance(segment, SegmentBuilder):
+    if isinstance(segment, SegmentBuilder):  # attributes of data sets, which have no blocks
+        write_footer(segment, out.write)
+    else:
         segment.write_to(out.write)
-        return
-    head, table = segment.write()
-    out.write(head)
-    out.write(table)
-    out.write((len(head) + len(table)).to_bytes(8, "little") + b"ARRF")

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Values, times and places as users give them: stored as they are, or refused; never stored as something else."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mrec
+from mrec.errors import InvalidValue, SchemaError
+
+UTC_PLUS_2 = datetime.timezone(datetime.timedelta(hours=2))
+
+
+def through(path: Path, dtype: str, values: Any, shape: Any = None, **options: Any) -> Any:
+    """What is read of an array that these were written to."""
+    shape = np.shape(values) if shape is None else shape
+    with mrec.CollectionWriter(path) as writer, writer.add_dataset("a") as dataset:
+        dataset.define_array("x", dtype, [f"d{i}" for i in range(len(shape))], shape, **options)
+        dataset.write_array("x", (0,) * len(shape), values)
+    return mrec.open_collection(path)["a"]["x"][...]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "read"),
+    [
+        ("float32", np.arange(3, dtype=">f8"), [0, 1, 2]),
+        ("float32", np.asfortranarray(np.arange(6.0).reshape(2, 3)), [[0, 1, 2], [3, 4, 5]]),
+        ("float32", np.arange(6, dtype="f4")[::-2], [5, 3, 1]),
+        ("float32", [np.inf, -np.inf, 0.1], np.float32([np.inf, -np.inf, 0.1]).tolist()),
+        ("float32", [1 << 24, -3], [1 << 24, -3]),
+        ("float64", [(1 << 63), 0], [2.0**63, 0.0]),
+        ("float64", [], []),
+        ("uint64", [(1 << 64) - 1], [(1 << 64) - 1]),
+        ("float32", np.ma.array([1.0, 2.0], mask=[False, False]), [1, 2]),
+        ("string", ["a\0b", "\0", "", "é" * 9], ["a\0b", "\0", "", "é" * 9]),
+        ("string", "one", "one"),
+        ("string", np.array(["a", "bc"]), ["a", "bc"]),
+        ("binary", [b"a\0", b""], [b"a\0", b""]),
+        ("binary", np.array([b"ab", b"c"]), [b"ab", b"c"]),
+        ("M8[ns]", np.array(["2020-01-01", "NaT"], "M8[D]"), [1577836800 * 10**9, None]),
+        ("M8[ns]", np.array(["NaT"], "M8[s]"), [None]),
+        ("M8[ns]", np.array([5, -1]), [5, -1]),
+    ],
+    ids=repr,
+)
+def test_stored_as_they_are(dtype: str, values: Any, read: Any, tmp_path: Path) -> None:
+    assert through(tmp_path / "set", dtype, values).tolist() == read
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("float32", [1e300]),
+        ("float32", [-1e300, np.nan]),
+        ("float32", [(1 << 24) + 1]),
+        ("float64", [(1 << 53) + 1]),
+        ("float64", [(1 << 64) - 1]),
+        ("float64", [1j]),
+        ("float64", np.ma.array([1.0, 2.0], mask=[False, True])),
+        ("int8", [128]),
+        ("int8", [1.0]),
+        ("uint64", [-1]),
+        ("int64", [1 << 63]),
+        ("uint8", [True]),
+        ("int8", [[1, 2], [3]]),
+        ("int8", [None]),
+        ("string", [b"a"]),
+        ("string", [["a", "b"], ["c"]]),
+        ("string", np.array(["a", None], np.dtypes.StringDType(na_object=None))),
+        ("binary", [5]),
+        ("binary", ["a"]),
+        ("binary", [None]),
+        ("M8[ns]", np.array(["3000-01-01"], "M8[D]")),
+        ("M8[ns]", np.array(["1600-01-01"], "M8[s]")),
+        ("M8[ns]", np.array([1500], "M8[ps]")),
+        ("M8[ns]", [1.5]),
+        ("M8[ns]", np.array([5], "m8[ns]")),
+    ],
+    ids=repr,
+)
+def test_values_that_would_become_others(dtype: str, values: Any, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError):
+        through(tmp_path / "set", dtype, values, (len(values),))
+    assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.parametrize("start", [(0.5,), None, "a", (None,), ([0],)])
+def test_places_that_are_none(start: Any, tmp_path: Path) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        dataset.define_array("x", "int8", ("t",), (3,))
+        with pytest.raises(InvalidValue):
+            dataset.write_array("x", start, [1])
+        dataset.write_array("x", 1, [5])  # one axis needs no tuple
+        dataset.write_array("x", (np.int64(2),), [6])
+        dataset.write_array("x", [0], [])
+    assert mrec.open_collection(tmp_path / "set")["a"]["x"][...].tolist() == [0, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dims", "shape"),
+    [
+        (None, ("t",), (3,)),
+        (5, ("t",), (3,)),
+        ({"list": ["int8"]}, ("t",), (3,)),
+        ([("a", "i4")], ("t",), (3,)),
+        ("m8[ns]", ("t",), (3,)),
+        ("float16", ("t",), (3,)),
+        ("int8", None, (3,)),
+        ("int8", 5, (3,)),
+        ("int8", (5,), (3,)),
+        ("int8", ("\ud800",), (3,)),
+        ("int8", ("t",), None),
+        ("int8", ("t",), "3"),
+        ("int8", ("t",), (True,)),
+        ("int8", "abc", ((1 << 32) - 1,) * 3),  # more elements than can be counted
+        ("int8", ["t"] * 65, (1,) * 65),
+    ],
+    ids=repr,
+)
+def test_declarations_that_are_none(dtype: Any, dims: Any, shape: Any, tmp_path: Path) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        with pytest.raises(SchemaError):
+            dataset.define_array("x", dtype, dims, shape)
+        dataset.set_attribute("still", "here")
+    assert mrec.open_collection(tmp_path / "set")["a"].attributes == {"still": "here"}
+
+
+@pytest.mark.parametrize(
+    ("value", "nanoseconds"),
+    [
+        (np.datetime64("2020-01-01"), 1577836800 * 10**9),
+        (np.datetime64("NaT", "s"), None),
+        (datetime.date(2020, 1, 1), 1577836800 * 10**9),
+        (datetime.datetime(2020, 1, 1, 0, 0, 0, 1), 1577836800 * 10**9 + 1000),
+        (datetime.datetime(2020, 1, 1, 2, tzinfo=UTC_PLUS_2), 1577836800 * 10**9),
+    ],
+    ids=repr,
+)
+def test_times(value: Any, nanoseconds: Any, tmp_path: Path) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        dataset.define_array("x", "M8[ns]", ("t",), (2,), fill_value=value)
+        dataset.set_attribute("k", value)
+    found = mrec.open_collection(tmp_path / "set")["a"]
+    assert found.attributes["k"].dtype == "M8[ns]" and found.attributes["k"].tolist() == nanoseconds
+    assert found["x"][...].tolist() == [nanoseconds] * 2
+
+
+@pytest.mark.parametrize("value", [np.datetime64("3000-01-01"), datetime.date(9999, 1, 1), np.datetime64(1500, "ps")])
+def test_times_that_do_not_fit(value: Any, tmp_path: Path) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        with pytest.raises(SchemaError):
+            dataset.define_array("x", "M8[ns]", ("t",), (2,), fill_value=value)
+        with pytest.raises(SchemaError):
+            dataset.set_attribute("k", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (np.longdouble(1), None),
+        (np.timedelta64(1, "ns"), None),
+        (datetime.timedelta(1), None),
+        ([datetime.date(2020, 1, 1)], None),
+        ([1, 2], "timestamp_nanoseconds"),
+        (np.ma.masked, None),
+        (np.zeros((2, 2)), None),
+        ({1}, None),
+        (range(3), None),
+        ([[]], None),
+        ([(1 << 63), -1], None),
+        (-(1 << 63) - 1, None),
+        ("\ud800", None),
+        (["\ud800"], None),
+        ("yesterday", "timestamp_nanoseconds"),
+        (5, "binary"),
+        ("a", "binary"),
+        ([5], "binary"),
+        (b"a", "string"),
+        (1e300, "float32"),
+        ("a", "float64"),
+        (300, "uint8"),
+        (5, "bool"),
+        (5, "f4"),
+        (5, 5),
+        (5, np.int8),
+    ],
+    ids=repr,
+)
+def test_attributes_that_are_none(value: Any, dtype: Any, tmp_path: Path) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        with pytest.raises(SchemaError):
+            dataset.set_attribute("k", value, dtype)
+        dataset.define_array("x", "int8", ("t",), (1,))
+        with pytest.raises(SchemaError):
+            dataset.set_array_attribute("x", "k", value, dtype)
+    assert mrec.open_collection(tmp_path / "set")["a"].attributes == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["a\0b", " ", "x" * 100_000, "é" * 8, "é" * 9, "x" * 63, "x" * 64, "x" * 65, "\n", "😀"]
+)
+def test_odd_names(name: str, tmp_path: Path) -> None:
+    """Short ones stand in the tables of a segment, long ones elsewhere."""
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset(name) as dataset:
+        dataset.define_array(name, "string", (name,), (1,), fill_value=name)
+        dataset.set_attribute(name, name)
+        dataset.set_array_attribute(name, name, [name])
+    found = mrec.open_collection(tmp_path / "set")
+    assert found.names == [name] and found.variables == [name] and found[name].attributes == {name: name}
+    array = found[name][name]
+    assert array.dims == (name,) and array.fill_value == name and array[...].tolist() == [name]
+    assert array.attributes == {name: [name]}
+    atlas = pytest.importorskip("atlas._atlas").Atlas.open(str(tmp_path / "set"))
+    assert atlas.list_datasets() == atlas.list_arrays() == [name]
+    assert atlas.dataset(name).array_meta(name)["fill_value"] == name
+    assert atlas.dataset(name).attributes() == {name: name}
