@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 
 cdef extern from "stdbool.h" nogil:
@@ -37,9 +38,22 @@ cdef extern from "encode.h" nogil:
         ptrdiff_t *strides
         const uint8_t *present
 
+    ctypedef struct mrec_partial:
+        mrec_buffer file
+        size_t kept
+        uint64_t rows
+        uint32_t crc32c
+
     mrec_status mrec_encode_file(
         mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_buffer *, c_bool *, mrec_error *
     )
+    mrec_status mrec_partial_add(
+        mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_partial *, mrec_error *
+    )
+    mrec_status mrec_partial_file(
+        mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_partial *, uint32_t *, mrec_error *
+    )
+    void mrec_partial_free(mrec_partial *)
 
 
 cdef class _EncodingBench(_Coder):
@@ -109,8 +123,7 @@ cdef class Encoder:
         values: the elements of the file that are inside the array, of the encoder's type and at any stride; strings
         also as objects. present: a bool for each chunk of the shard, in C order; those that are False stay missing.
         """
-        if values.ndim != self.form.ndim:
-            raise _InvalidValue(f"values have {values.ndim} axes, not {self.form.ndim}")
+        self.check_axes(values)
         cdef mrec_elements elements
         cdef const uint8_t[::1] chunks
         cdef uint64_t nchunks = 1
@@ -126,20 +139,30 @@ cdef class Encoder:
             elements.present = &chunks[0]
         return self.encode_strings(values, &elements) if self.is_string else self.encode_numbers(values, &elements)
 
+    cdef int check_axes(self, values) except -1:
+        if values.ndim != self.form.ndim:
+            raise _InvalidValue(f"values have {values.ndim} axes, not {self.form.ndim}")
+        return 0
+
     cdef object encode_numbers(self, values, mrec_elements *elements):
         cdef Py_buffer view
-        cdef int i
-        if values.dtype != self.dtype:
-            raise _InvalidValue(f"values are {values.dtype}, the array is {self.dtype}")
-        PyObject_GetBuffer(values, &view, PyBUF_STRIDES)
+        self.look_at(values, &view, elements)
         try:
-            elements.data = view.buf
-            for i in range(view.ndim):
-                elements.n[i] = view.shape[i]
-                elements.strides[i] = view.strides[i]
             return self.run(elements)
         finally:
             PyBuffer_Release(&view)
+
+    cdef int look_at(self, values, Py_buffer *view, mrec_elements *elements) except -1:
+        """The numbers of an array, for as long as the view is held."""
+        cdef int i
+        if values.dtype != self.dtype:
+            raise _InvalidValue(f"values are {values.dtype}, the array is {self.dtype}")
+        PyObject_GetBuffer(values, view, PyBUF_STRIDES)
+        elements.data = view.buf
+        for i in range(view.ndim):
+            elements.n[i] = view.shape[i]
+            elements.strides[i] = view.strides[i]
+        return 0
 
     cdef object encode_strings(self, values, mrec_elements *elements):
         cdef list texts = values.ravel().tolist()
@@ -163,16 +186,10 @@ cdef class Encoder:
             PyMem_Free(refs)
 
     cdef object run(self, mrec_elements *elements):
-        cdef _EncodingBench bench
+        cdef _EncodingBench bench = self.bench()
         cdef mrec_error error
         cdef mrec_status status
         cdef c_bool any_chunk
-        try:
-            bench = self.benches.pop()
-        except IndexError:
-            bench = None
-        if bench is None or bench.forks != mrec_fork_count():
-            bench = _EncodingBench(self.threads)
         with nogil:
             status = mrec_encode_file(
                 bench.coder, bench.pool, &self.form, elements, &bench.out, &any_chunk, &error
@@ -181,3 +198,86 @@ cdef class Encoder:
         found = bench.taken() if any_chunk else None
         self.benches.append(bench)
         return found
+
+    cdef _EncodingBench bench(self):
+        cdef _EncodingBench bench
+        try:
+            bench = self.benches.pop()
+        except IndexError:
+            return _EncodingBench(self.threads)
+        return bench if bench.forks == mrec_fork_count() else _EncodingBench(self.threads)
+
+
+cdef class PartialShard:
+    """A shard that grows along its first axis; its buffer is the file that `seal` made. One thread at a time.
+
+    What was added is encoded at once, and once. `kept` can be set to an earlier value: what came after it is forgotten.
+    BufferError while the buffer is in use elsewhere.
+    """
+
+    cdef Encoder encoder
+    cdef mrec_partial shard
+    cdef Py_ssize_t exports
+
+    def __init__(self, Encoder encoder):
+        self.encoder = encoder
+
+    def __dealloc__(self):
+        mrec_partial_free(&self.shard)
+
+    @property
+    def kept(self):
+        """What is in the shard: rows of chunks along the first axis, their bytes, and the checksum of these."""
+        return self.shard.rows, self.shard.kept, self.shard.crc32c
+
+    @kept.setter
+    def kept(self, tuple earlier):
+        rows, nbytes, crc32c = earlier
+        if rows > self.shard.rows or nbytes > self.shard.kept:
+            raise _InvalidValue("a shard does not go back to more than it has")
+        self.shard.rows, self.shard.kept, self.shard.crc32c = rows, nbytes, crc32c
+
+    def add(self, values):
+        """Put elements behind those that are there, from the next row of chunks on."""
+        self.work(values, NULL)
+
+    def seal(self, values):
+        """Make the file of what was added and of these elements (or none), which do not stay. Its checksum."""
+        cdef uint32_t crc32c
+        self.work(values, &crc32c)
+        return crc32c
+
+    cdef int work(self, values, uint32_t *crc32c) except -1:
+        cdef _EncodingBench bench
+        cdef mrec_elements elements
+        cdef mrec_error error
+        cdef mrec_status status
+        cdef Py_buffer view
+        if self.exports:
+            raise BufferError("the file of the shard is in use")
+        self.encoder.check_axes(values)
+        bench = self.encoder.bench()
+        elements.present = NULL
+        self.encoder.look_at(values, &view, &elements)
+        try:
+            with nogil:
+                if crc32c == NULL:
+                    status = mrec_partial_add(
+                        bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, &error
+                    )
+                else:
+                    status = mrec_partial_file(
+                        bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, crc32c, &error
+                    )
+        finally:
+            PyBuffer_Release(&view)
+        check(status, &error)
+        self.encoder.benches.append(bench)
+        return 0
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.shard.file.data, <Py_ssize_t>self.shard.file.size, 1, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer *buffer):
+        self.exports -= 1

@@ -19,7 +19,7 @@ from mrec.errors import (
     UnsupportedCodec,
 )
 from mrec.stream import region as regions
-from mrec.stream.buffer import encode_part, read_part
+from mrec.stream.buffer import Part, read_part
 from mrec.stream.commit import drop_objects, encode_time, holds_committed
 from mrec.stream.manifest import HEAD_BYTES, KEY, Manifest, Objects, Sealed, blob_key, now, numpy_times, parse_head
 from mrec.stream.place import LocalPlace, Place, place_of
@@ -204,7 +204,7 @@ def _put_arrays(place: Place, schema: StreamSchema, objects: Objects) -> dict[st
         place.put(f"{name}/zarr.json", meta.document().encode())
     for name, (values, _) in schema.coords.items():
         if values is not None:
-            for key, data in encode_part(schema, name, schema.node(name), {}, values, (), encoder(metas[name])):
+            for key, data, _ in Part(schema, name, schema.node(name), {}, encoder(metas[name])).objects(values, ()):
                 place.put(key, data)
     if schema.mode.times is not None:
         times, size = numpy_times(schema, schema.mode.times), schema.shard_time

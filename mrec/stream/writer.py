@@ -25,7 +25,7 @@ from mrec.errors import (
 )
 from mrec.stream import commit as commits
 from mrec.stream import region as regions
-from mrec.stream.buffer import OpenShard, encode_part, extents, read_part
+from mrec.stream.buffer import OpenShard, Part, open_shard, read_part
 from mrec.stream.manifest import (
     HEAD_BYTES,
     KEY,
@@ -80,14 +80,15 @@ class StreamWriter:
         self.mine = self._responsible(self.schema.variables)
         self.my_statics = self._responsible(self.schema.statics)
         self._release, self._claim = life.release, life.claim
-        names = [*self.mine, *self.my_statics]
-        self._encoders = {n: encoder(self.schema.array_meta(n, 0), life.threads) for n in names}
+        self._parts = {n: self._part(n, v, life.threads) for n, v in self.mine.items()}
+        self._static_parts = {n: self._part(n, v, life.threads) for n, v in self.my_statics.items()}
         self._known = manifest.copy()  # what of the stream this writer knows to be committed
         self._known.objects.clear()
         self._v1 = manifest.v1_records
         self._pending: dict[int, Any] = {}
         self._next, self._last_t = manifest.count, manifest.last_t
         self._shards: dict[int, OpenShard] = {}
+        self._spare: list[OpenShard] = []
         self._objects: dict[str, Sealed] = {}
         self._statics: dict[str, np.ndarray | None] = {}  # pending; None when they are published
         self._blobs: dict[tuple[Scope, str], bytes | None] = {}
@@ -104,6 +105,9 @@ class StreamWriter:
 
     def _responsible(self, variables: Mapping[str, Variable]) -> dict[str, Variable]:
         return {n: v for n, v in variables.items() if regions.writes(v, self.partition, self.region, self.role.id)}
+
+    def _part(self, name: str, variable: Variable, threads: int) -> Part:
+        return Part(self.schema, name, variable, self.region, encoder(self.schema.array_meta(name, 0), threads))
 
     def __repr__(self) -> str:
         return f"<StreamWriter {self.place.name!r}, {self.role}, epoch {self.epoch}, commit {self.base}>"
@@ -163,15 +167,16 @@ class StreamWriter:
         missing = [name for name in self.mine if name not in arrays]
         if missing:
             raise SchemaError(f"the record lacks {', '.join(map(repr, missing))}, which {self.role} is responsible for")
-        return {name: self._fits(name, variable, arrays[name]) for name, variable in self.mine.items()}
+        return {name: self._fits(part, arrays[name]) for name, part in self._parts.items()}
 
-    def _fits(self, name: str, variable: Variable, given: Any) -> np.ndarray:
+    def _fits(self, part: Part, given: Any) -> np.ndarray:
         values = np.asarray(given)
-        if values.dtype != variable.numpy and not np.can_cast(values.dtype, variable.numpy, "safe"):
-            raise SchemaError(f"{name!r} is {variable.dtype}; {values.dtype} does not fit without loss")
-        shape = extents(self.schema, variable, self.region)
-        if values.shape != shape:
-            raise SchemaError(f"{name!r} has the shape {list(values.shape)}, not {list(shape)}")
+        if values.dtype != part.dtype:
+            if not np.can_cast(values.dtype, part.dtype, "safe"):
+                raise SchemaError(f"{part.name!r} is {part.dtype.name}; {values.dtype} does not fit without loss")
+            values = values.astype(part.dtype)
+        if values.shape != part.extents:
+            raise SchemaError(f"{part.name!r} has the shape {list(values.shape)}, not {list(part.extents)}")
         return values
 
     def _shard_for_append(self, index: int) -> OpenShard:
@@ -183,8 +188,15 @@ class StreamWriter:
                     f"time shard {kept[0].index} is full and named in a token that is not committed; flush, or "
                     "acknowledge the receipt"
                 )
-            found = self._shards[index] = OpenShard(self.schema, index, self.mine, self.region)
+            found = self._shards[index] = self._new_shard(index)
         return found
+
+    def _new_shard(self, index: int) -> OpenShard:
+        shard = self._spare.pop() if self._spare else open_shard(self.schema, self._parts)
+        return shard.begin(index)
+
+    def _release_shard(self, index: int) -> None:
+        self._spare = [self._shards.pop(index)]
 
     def _shard_for(self, index: int) -> OpenShard:
         """An open shard of an indexed stream; loaded when it holds records that are to stay."""
@@ -192,19 +204,19 @@ class StreamWriter:
 
     def _load(self, index: int) -> OpenShard:
         """A shard with its committed rows, and with those that this writer published and that are not committed."""
-        shard = OpenShard(self.schema, index, self.mine, self.region)
+        shard = self._new_shard(index)
         rows = range(shard.first, shard.first + shard.capacity)
         rotates = self.schema.mode.rotate
         keep = [i for i in rows if (self._known.has(i) and not rotates) or i in self._pending]
         if keep:
             stored = max(keep) + 1 - shard.first
+            span, fill, blocks = (shard.first, shard.first + stored), shard.first < self._v1, {}
             for name, variable in self.mine.items():
                 part = regions.part(self.schema, variable, self.region)
-                span, fill = (shard.first, shard.first + stored), shard.first < self._v1
-                block = read_part(self.place, self.schema, name, variable, part, span, stored, fill)
-                for i in keep:
-                    shard.arrays[name][i - shard.first] = block[i - shard.first]
-            shard.have = {i - shard.first for i in keep}
+                blocks[name] = read_part(self.place, self.schema, name, variable, part, span, stored, fill)
+            for i in keep:
+                shard.set(i, {name: block[i - shard.first] for name, block in blocks.items()})
+            shard.dirty = False
         self._shards[index] = shard
         return shard
 
@@ -222,23 +234,19 @@ class StreamWriter:
             self.flush()
         else:
             self._publish(shard)
-            del self._shards[shard.index]
+            self._release_shard(shard.index)
 
     def _publish(self, shard: OpenShard) -> None:
         """Every object of a shard, whole."""
-        for name, variable in self.mine.items():
-            block = shard.arrays[name][: shard.rows]
-            self._put_all(
-                encode_part(self.schema, name, variable, self.region, block, (shard.index,), self._encoders[name])
-            )
+        self._put_all(shard.objects())
         shard.dirty = False
 
-    def _put_all(self, objects: Iterable[tuple[str, bytes]]) -> None:
-        for key, data in objects:
+    def _put_all(self, objects: Iterable[tuple[str, Any, Sealed]]) -> None:
+        for key, data, sealed in objects:
             self._put(key, data)
-            self._objects[key] = Sealed(len(data), _core.crc32c(data))
+            self._objects[key] = sealed
 
-    def _put(self, key: str, data: bytes) -> None:
+    def _put(self, key: str, data: Any) -> None:
         try:
             self.place.put(key, data, self._alive)
         except FileNotFoundError:
@@ -258,7 +266,7 @@ class StreamWriter:
             raise CommitPending(f"the static {name!r} is named in a token that is not committed yet")
         if name in self._known.statics:
             raise RecordCommitted(f"the static {name!r} is committed; invalidate it first, and commit that")
-        self._statics[name] = np.array(self._fits(name, self.my_statics[name], array), self.my_statics[name].numpy)
+        self._statics[name] = self._fits(self._static_parts[name], array).copy()
 
     def write_blob(self, scope: int | str, key: str, data: bytes) -> None:
         """A small payload. scope: "static", or the index of a record that is not committed; it waits for that one."""
@@ -339,12 +347,12 @@ class StreamWriter:
                 self._publish(shard)
         for name, values in self._statics.items():
             if values is not None:
-                variable = self.my_statics[name]
-                self._put_all(encode_part(self.schema, name, variable, self.region, values, (), self._encoders[name]))
+                self._put_all(self._static_parts[name].objects(values, ()))
                 self._statics[name] = None
         for (scope, key), data in self._blobs.items():
             if data is not None and (scope is None or scope in self._pending):
-                self._put_all([(blob_key(scope, self.role.id, key), data)])
+                sealed = Sealed(len(data), _core.crc32c(data))
+                self._put_all([(blob_key(scope, self.role.id, key), data, sealed)])
                 self._blobs[scope, key] = None
         self.place.sync()
         self._token = self._made_token()
@@ -353,7 +361,7 @@ class StreamWriter:
 
     def _drop_full(self) -> None:
         for index in [k for k, s in self._shards.items() if s.full and not s.dirty]:
-            del self._shards[index]
+            self._release_shard(index)
 
     def _made_token(self) -> Token:
         records = tuple(sorted(self._pending))
@@ -565,6 +573,7 @@ class StreamWriter:
     def _let_go(self) -> None:
         self._closed = True
         self._shards.clear()
+        self._spare.clear()
         try:
             claim = f"locks/{self.epoch}-{self.role.id}"
             if os.getpid() == self._pid and self.place.get(claim) == self._claim:
