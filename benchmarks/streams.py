@@ -17,15 +17,19 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mrec import stream
 from mrec.stream import mpi
+from mrec.stream.files import Files
+from mrec.stream.place import LocalPlace
 
-LAT, LON, SHARD = 193, 384, 10
+LAT, LON, SHARD = 193, 384, 20
 NAMES = ("t", "u", "v", "ps")
 ROWS = 16
+SHARD_ROWS = 48
 
 
 def fields(records: int) -> list[dict[str, np.ndarray]]:
@@ -46,7 +50,7 @@ def schema(profile: str, shard: int = SHARD, rows: int = ROWS) -> stream.StreamS
         dims={"lat": LAT, "lon": LON},
         variables={name: stream.Variable(("time", "lat", "lon"), "f32") for name in NAMES},
         chunk={"time": 1, "lat": rows, "lon": LON},
-        shard={"time": shard, "lat": LAT if rows == LAT else rows * 4, "lon": LON},
+        shard={"time": shard, "lat": LAT if rows == LAT else SHARD_ROWS, "lon": LON},
         profile=profile,
     )
 
@@ -132,15 +136,57 @@ def zarrs(path: Path, data: list) -> None:
 
 
 def plain(path: Path, data: list) -> None:
-    """A file a shard and variable, of the raw bytes."""
+    """A file a shard and variable, as large as ours: the raw bytes, and zeros for the rest of the last chunk."""
     path.mkdir()
-    rows = schema("none").shard["lat"]
+    rest = np.zeros((-LAT % ROWS, LON), "f4")
     for start in range(0, len(data), SHARD):
         for n in NAMES:
-            for top in range(0, LAT, rows):
+            for top in range(0, LAT, SHARD_ROWS):
                 with open(path / f"{n}.{start}.{top}", "wb", buffering=0) as file:
                     for record in data[start : start + SHARD]:
-                        file.write(record[n][top : top + rows])
+                        file.write(record[n][top : top + SHARD_ROWS])
+                        if top + SHARD_ROWS > LAT:
+                            file.write(rest)
+
+
+class Log(Files):
+    """Notes what is written, and to which name it comes."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+        self.named: list[tuple[str, int]] = []
+
+    def open(self, path: str, flags: int) -> int:
+        self.path = path
+        return super().open(path, flags)
+
+    def write(self, fd: int, data: Any, offset: int) -> int:
+        self.sizes[self.path] = offset + len(data)
+        return super().write(fd, data, offset)
+
+    def rename(self, old: str, new: str) -> None:
+        self.named.append((new, self.sizes.pop(old)))
+        super().rename(old, new)
+
+
+def bytes_of(path: Path, data: list, profile: str) -> list[tuple[str, int]]:
+    """Every file that a flush of each record publishes, in its order, with its size."""
+    log = Log()
+    ours(LocalPlace(path, log), data, profile, every=1)
+    shutil.rmtree(path)
+    return log.named
+
+
+def replay(named: list[tuple[str, int]]) -> None:
+    """What these bytes cost: each file written by one call, and renamed."""
+    zeros = memoryview(bytes(max(size for _, size in named)))
+    for folder in {os.path.dirname(name) for name, _ in named}:
+        os.makedirs(folder, exist_ok=True)
+    for name, size in named:
+        fd = os.open(f"{name}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        os.write(fd, zeros[:size])
+        os.close(fd)
+        os.rename(f"{name}.tmp", name)
 
 
 PROGRAMS: dict[str, Callable[[Path, list], None]] = {

@@ -5,6 +5,9 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 cdef extern from "stdbool.h" nogil:
     ctypedef unsigned char c_bool "bool"
 
+cdef extern from "buffer.h" nogil:
+    mrec_status mrec_buffer_add(mrec_buffer *, const void *, size_t, mrec_error *)
+
 cdef extern from "vlen.h" nogil:
     ctypedef struct mrec_ref:
         const uint8_t *text
@@ -40,6 +43,7 @@ cdef extern from "encode.h" nogil:
 
     ctypedef struct mrec_partial:
         mrec_buffer file
+        mrec_buffer index
         size_t kept
         uint64_t rows
         uint32_t crc32c
@@ -53,7 +57,6 @@ cdef extern from "encode.h" nogil:
     mrec_status mrec_partial_file(
         mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_partial *, uint32_t *, mrec_error *
     )
-    void mrec_partial_free(mrec_partial *)
 
 
 cdef class _EncodingBench(_Coder):
@@ -208,22 +211,39 @@ cdef class Encoder:
         return bench if bench.forks == mrec_fork_count() else _EncodingBench(self.threads)
 
 
+cdef class _FileBytes:
+    """A buffer that others may look into."""
+
+    cdef mrec_buffer buffer
+    cdef Py_ssize_t exports
+
+    def __dealloc__(self):
+        mrec_buffer_free(&self.buffer)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.buffer.data, <Py_ssize_t>self.buffer.size, 1, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self.exports -= 1
+
+
 cdef class PartialShard:
-    """A shard that grows along its first axis; its buffer is the file that `seal` made. One thread at a time.
+    """A shard that grows along its first axis. One thread at a time.
 
     What was added is encoded at once, and once. `kept` can be set to an earlier value: what came after it is forgotten.
-    BufferError while the buffer is in use elsewhere.
     """
 
     cdef Encoder encoder
-    cdef mrec_partial shard
-    cdef Py_ssize_t exports
+    cdef mrec_partial shard  # whose file is that of `bytes` while it is at work, and nobody's otherwise
+    cdef _FileBytes bytes
 
     def __init__(self, Encoder encoder):
         self.encoder = encoder
+        self.bytes = _FileBytes()
 
     def __dealloc__(self):
-        mrec_partial_free(&self.shard)
+        mrec_buffer_free(&self.shard.index)
 
     @property
     def kept(self):
@@ -242,42 +262,40 @@ cdef class PartialShard:
         self.work(values, NULL)
 
     def seal(self, values):
-        """Make the file of what was added and of these elements (or none), which do not stay. Its checksum."""
+        """The file of what was added and of these elements (or none), which do not stay; and its checksum. The bytes
+        are the shard's own: nobody changes them who still looks at them, but then the shard needs others."""
         cdef uint32_t crc32c
         self.work(values, &crc32c)
-        return crc32c
+        return memoryview(self.bytes), crc32c
 
     cdef int work(self, values, uint32_t *crc32c) except -1:
-        cdef _EncodingBench bench
+        cdef _EncodingBench bench = self.encoder.bench()
         cdef mrec_elements elements
         cdef mrec_error error
         cdef mrec_status status
         cdef Py_buffer view
-        if self.exports:
-            raise BufferError("the file of the shard is in use")
         self.encoder.check_axes(values)
-        bench = self.encoder.bench()
+        if self.bytes.exports:
+            self.leave_bytes()
         elements.present = NULL
         self.encoder.look_at(values, &view, &elements)
-        try:
-            with nogil:
-                if crc32c == NULL:
-                    status = mrec_partial_add(
-                        bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, &error
-                    )
-                else:
-                    status = mrec_partial_file(
-                        bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, crc32c, &error
-                    )
-        finally:
-            PyBuffer_Release(&view)
+        self.shard.file = self.bytes.buffer
+        with nogil:
+            if crc32c == NULL:
+                status = mrec_partial_add(bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, &error)
+            else:
+                status = mrec_partial_file(
+                    bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, crc32c, &error
+                )
+        self.bytes.buffer = self.shard.file
+        PyBuffer_Release(&view)
         check(status, &error)
         self.encoder.benches.append(bench)
         return 0
 
-    def __getbuffer__(self, Py_buffer *buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, self.shard.file.data, <Py_ssize_t>self.shard.file.size, 1, flags)
-        self.exports += 1
-
-    def __releasebuffer__(self, Py_buffer *buffer):
-        self.exports -= 1
+    cdef int leave_bytes(self) except -1:
+        cdef mrec_error error
+        cdef _FileBytes own = _FileBytes()
+        check(mrec_buffer_add(&own.buffer, self.bytes.buffer.data, self.shard.kept, &error), &error)
+        self.bytes = own
+        return 0

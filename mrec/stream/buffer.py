@@ -20,33 +20,33 @@ from mrec.stream.shard import decode_shard
 
 
 class Part:
-    """A variable's part of a region. extents: its lengths without time. places: position of each shard in the grid,
-    and where its elements are in the part."""
+    """A variable's part of a region. extents: its lengths without time. cuts: where the elements of each of its shards
+    are, without time."""
 
-    def __init__(
-        self, schema: StreamSchema, name: str, variable: Variable, region: Region, encoder: Encoder
-    ) -> None:
+    def __init__(self, schema: StreamSchema, name: str, variable: Variable, region: Region, encoder: Encoder) -> None:
         bounds = regions.part(schema, variable, region)
         lengths = [schema.shard[d] for d in variable.dims if d != schema.time_dim]
         self.name, self.dtype, self.encoder = name, variable.numpy, encoder
         self.extents = tuple(stop - start for start, stop in bounds)
-        self.places = [
-            (
-                at,
-                tuple(
-                    slice(k * n - start, min((k + 1) * n, stop) - start)
-                    for k, n, (start, stop) in zip(at, lengths, bounds, strict=True)
-                ),
+        self.cuts = [
+            tuple(
+                slice(k * n - start, min((k + 1) * n, stop) - start)
+                for k, n, (start, stop) in zip(at, lengths, bounds, strict=True)
             )
             for at in regions.shards(schema, variable, region)
         ]
+        self._where = schema, name, variable, region
 
-    def objects(self, block: np.ndarray, lead: tuple[int, ...]) -> Iterator[tuple[str, bytes, Sealed]]:
-        """Key, bytes and seal of every object. lead: the position of the time shard, () for a static."""
-        for at, cut in self.places:
-            data = self.encoder.encode(block[(*[slice(None)] * len(lead), *cut)])
+    def keys(self, *time: int) -> list[str]:
+        """The keys of its objects. time: the position of the time shard; none for a static."""
+        return regions.object_keys(*self._where, time)
+
+    def objects(self, block: np.ndarray, *time: int) -> Iterator[tuple[str, bytes, Sealed]]:
+        """Key, bytes and seal of every object."""
+        for key, cut in zip(self.keys(*time), self.cuts, strict=True):
+            data = self.encoder.encode(block[(*[slice(None)] * len(time), *cut)])
             assert data is not None  # every shard has an element
-            yield regions.object_key(self.name, (*lead, *at)), data, Sealed(len(data), crc32c(data))
+            yield key, data, Sealed(len(data), crc32c(data))
 
 
 class OpenShard(ABC):
@@ -77,7 +77,7 @@ class OpenShard(ABC):
 
     @abstractmethod
     def objects(self) -> Iterator[tuple[str, Any, Sealed]]:
-        """Key, bytes and seal of every object; the bytes until the next one is asked for."""
+        """Key, bytes and seal of every object. Bytes that are let go of soon need not be copied."""
 
     def drop(self, i: int) -> None:  # noqa: B027
         """Forget the record i, where records may go."""
@@ -95,7 +95,7 @@ class GrowingShard(OpenShard):
     def __init__(self, schema: StreamSchema, parts: Mapping[str, Part]) -> None:
         super().__init__(schema, parts)
         self.chunk = schema.chunk[schema.time_dim]
-        self.files = {name: [PartialShard(part.encoder) for _ in part.places] for name, part in parts.items()}
+        self.files = {name: [PartialShard(part.encoder) for _ in part.cuts] for name, part in parts.items()}
         rows = self.chunk if self.chunk > 1 else 0  # a row of its own is encoded from where it is
         self.tail = {name: np.empty((rows, *part.extents), part.dtype) for name, part in parts.items()}
 
@@ -124,7 +124,7 @@ class GrowingShard(OpenShard):
         before = []
         try:
             for name, block in blocks.items():
-                for file, (_, cut) in zip(self.files[name], self.parts[name].places, strict=True):
+                for file, cut in zip(self.files[name], self.parts[name].cuts, strict=True):
                     before.append((file, file.kept))
                     file.add(block[(slice(None), *cut)])
         except BaseException:
@@ -133,13 +133,12 @@ class GrowingShard(OpenShard):
             raise
 
     def objects(self) -> Iterator[tuple[str, Any, Sealed]]:
-        """Key, bytes and seal of every object; the bytes until the next one is asked for."""
+        """Key, bytes and seal of every object."""
         rest = len(self.have) % self.chunk
         for name, part in self.parts.items():
-            for file, (at, cut) in zip(self.files[name], part.places, strict=True):
-                checksum = file.seal(self.tail[name][(slice(rest), *cut)])
-                data = memoryview(file)
-                yield regions.object_key(name, (self.index, *at)), data, Sealed(len(data), checksum)
+            for key, file, cut in zip(part.keys(self.index), self.files[name], part.cuts, strict=True):
+                data, checksum = file.seal(self.tail[name][(slice(rest), *cut)])
+                yield key, data, Sealed(len(data), checksum)
 
 
 class FixedShard(OpenShard):
@@ -178,7 +177,7 @@ class FixedShard(OpenShard):
                 values[row] = 0
         self.old.clear()
         for name, part in self.parts.items():
-            yield from part.objects(self.arrays[name][: self.capacity], (self.index,))
+            yield from part.objects(self.arrays[name][: self.capacity], self.index)
 
 
 def open_shard(schema: StreamSchema, parts: Mapping[str, Part]) -> OpenShard:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -81,6 +82,7 @@ class StreamWriter:
         self.my_statics = self._responsible(self.schema.statics)
         self._release, self._claim = life.release, life.claim
         self._parts = {n: self._part(n, v, life.threads) for n, v in self.mine.items()}
+        self.time_part = self._part(self.schema.time_dim, self.schema.node(self.schema.time_dim), 1)
         self._static_parts = {n: self._part(n, v, life.threads) for n, v in self.my_statics.items()}
         self._known = manifest.copy()  # what of the stream this writer knows to be committed
         self._known.objects.clear()
@@ -92,13 +94,14 @@ class StreamWriter:
         self._objects: dict[str, Sealed] = {}
         self._statics: dict[str, np.ndarray | None] = {}  # pending; None when they are published
         self._blobs: dict[tuple[Scope, str], bytes | None] = {}
-        self._token: Token | None = None
+        self.token: Token | None = None
         self._invalid: set[int | str] = set()
         self._attrs: dict[str, Any] | None = None
         self._receipt = Receipt(self.stream_id, self.epoch, self.base)
         self._unsettled = False
         self._closed = False
         self._pid = os.getpid()
+        self._head = b""  # of the manifest, as it is at `base`
         self.group_stale = False
         if not manifest.indexed and manifest.count % self.schema.shard_time:
             self._load(manifest.count // self.schema.shard_time)
@@ -123,7 +126,7 @@ class StreamWriter:
         value = self.schema.time_value(t)
         if self._last_t is not None and not value > self._last_t:
             raise InvalidValue(f"times increase: {value} comes after {self._last_t}")
-        given = self._checked(arrays or {})
+        given = self._checked({} if arrays is None else arrays)
         i = self._next
         self._shard_for_append(i // self.schema.shard_time).set(i, given)
         self._pending[i] = value.item()
@@ -144,11 +147,11 @@ class StreamWriter:
         times = self.schema.mode.times
         if times is not None and time_hex(value, dtype) != time_hex(times[i], dtype):
             raise InvalidValue(f"record {i} has the time {times[i]!r}, not {value.item()!r}")
-        if self._token is not None and i in self._token.records:
+        if self.token is not None and i in self.token.records:
             raise CommitPending(f"record {i} is named in a token that is not committed yet")
         if self._known.has(i) and not (self.schema.mode.rotate and i != self._known.highest()):
             raise RecordCommitted(f"record {i} is committed; invalidate it first, and commit that")
-        given = self._checked(arrays or {})
+        given = self._checked({} if arrays is None else arrays)
         shard = self._shard_for(i // self.schema.shard_time)
         filled = not shard.full
         shard.set(i, given)
@@ -159,6 +162,8 @@ class StreamWriter:
 
     def _checked(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The arrays of a record, each of its type and shape."""
+        if not isinstance(arrays, Mapping):
+            raise SchemaError(f"a record is a mapping from variables to arrays, not {type(arrays).__name__}")
         for name in arrays:
             if name not in self.mine:
                 if name not in self.schema.variables:
@@ -170,9 +175,15 @@ class StreamWriter:
         return {name: self._fits(part, arrays[name]) for name, part in self._parts.items()}
 
     def _fits(self, part: Part, given: Any) -> np.ndarray:
-        values = np.asarray(given)
+        if np.ma.is_masked(given):
+            raise SchemaError(f"{part.name!r} has masked elements; fill them")
+        try:
+            values = np.asarray(given)
+        except (TypeError, ValueError) as e:
+            raise SchemaError(f"{part.name!r} is no array: {e}") from None
         if values.dtype != part.dtype:
-            if not np.can_cast(values.dtype, part.dtype, "safe"):
+            rounds = part.dtype.kind == "f" and values.dtype.kind in "iu" and values.dtype.itemsize == 8
+            if rounds or not np.can_cast(values.dtype, part.dtype, "safe"):
                 raise SchemaError(f"{part.name!r} is {part.dtype.name}; {values.dtype} does not fit without loss")
             values = values.astype(part.dtype)
         if values.shape != part.extents:
@@ -223,7 +234,7 @@ class StreamWriter:
     def _named(self, index: int) -> bool:
         """Whether objects of a time shard are named in the outstanding token."""
         size = self.schema.shard_time
-        return self._token is not None and any(i // size == index for i in self._token.records)
+        return self.token is not None and any(i // size == index for i in self.token.records)
 
     def _after_record(self, i: int) -> None:
         """Publish the shard that the record filled, unless a token names it."""
@@ -242,15 +253,22 @@ class StreamWriter:
         shard.dirty = False
 
     def _put_all(self, objects: Iterable[tuple[str, Any, Sealed]]) -> None:
-        for key, data, sealed in objects:
-            self._put(key, data)
-            self._objects[key] = sealed
+        made: dict[str, Sealed] = {}
 
-    def _put(self, key: str, data: Any) -> None:
+        def values() -> Iterator[tuple[str, Any]]:
+            for key, data, sealed in objects:
+                made[key] = sealed
+                yield key, data
+
+        self.publish(values())
+        self._objects.update(made)
+
+    def publish(self, values: Iterable[tuple[str, Any]]) -> None:
+        """Put values where they belong. StaleWriter when another life of the stream began meanwhile."""
         try:
-            self.place.put(key, data, self._alive)
+            self.place.publish(values, self._alive)
         except FileNotFoundError:
-            self._alive()  # the temporary file goes when another life begins
+            self._alive()  # the temporary files go when another life begins
             raise
 
     # ---- statics, blobs, attributes ------------------------------------------------------------------------------
@@ -262,7 +280,7 @@ class StreamWriter:
             raise SchemaError(f"the stream has no static {name!r}")
         if name not in self.my_statics:
             raise RegionError(f"{self.role} is not responsible for {name!r}")
-        if self._token is not None and name in self._token.statics:
+        if self.token is not None and name in self.token.statics:
             raise CommitPending(f"the static {name!r} is named in a token that is not committed yet")
         if name in self._known.statics:
             raise RecordCommitted(f"the static {name!r} is committed; invalidate it first, and commit that")
@@ -280,39 +298,45 @@ class StreamWriter:
         except ValueError as e:
             raise InvalidValue(str(e)) from None
         where: Scope = None if scope == "static" else self._record_scope(scope)
-        if self._token is not None and (where, key) in self._token.blobs:
+        if self.token is not None and (where, key) in self.token.blobs:
             raise CommitPending(f"the blob {key!r} is named in a token that is not committed yet")
         if where is None and (None, self.role.id, key) in self._known.blobs:
             raise RecordCommitted(
                 f"the blob {key!r} is committed; invalidate {blob_key(None, self.role.id, key)!r} first"
             )
-        self._blobs[where, key] = bytes(data)
+        try:
+            self._blobs[where, key] = memoryview(data).tobytes()
+        except TypeError:
+            raise InvalidValue(f"a blob is bytes, not {type(data).__name__}") from None
 
     def _record_scope(self, scope: Any) -> int:
         if isinstance(scope, bool) or not isinstance(scope, (int, np.integer)):
             raise InvalidValue(f'the scope of a blob is "static" or the index of a record, not {scope!r}')
         i = int(scope)
-        if self._token is not None and i in self._token.records:
+        if self.token is not None and i in self.token.records:
             raise CommitPending(f"record {i} is named in a token that is not committed yet")
         rotates = self.schema.mode.rotate and i != self._known.highest()
         if i not in self._pending and self._known.has(i) and not rotates:
             raise RecordCommitted(f"record {i} is committed; its blobs are written with it")
-        if not 0 <= i < (self.schema.mode.n or i + 1):
-            raise InvalidValue(f"record {i} lies not in [0, {self.schema.mode.n})")
+        n = self.schema.mode.n
+        if i < 0 or (n is not None and i >= n):
+            raise InvalidValue(f"record {i} lies not in [0, {'...' if n is None else n})")
         return i
 
     def set_attrs(self, attrs: Mapping[str, Any]) -> None:
         """The attributes of the stream, whole, from the next commit on. Owner."""
         self._owner("set_attrs")
         strict_attrs(attrs, "the stream")
-        self._attrs = dict(attrs)
+        self._attrs = copy.deepcopy(dict(attrs))
 
     def invalidate(self, what: Any) -> None:
         """Records by index (indexed streams), statics by name, static blobs by object key: from the next commit on they
         are not committed any more, and after it may be written again. Owner."""
         self._owner("invalidate")
-        names = [what] if isinstance(what, (str, int, np.integer)) else list(what)
+        names = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
         for name in names:
+            if isinstance(name, bool) or not isinstance(name, (str, int, np.integer)):
+                raise InvalidValue(f"what is invalidated is the index of a record or a name, not {name!r}")
             if isinstance(name, str):
                 blobs = {blob_key(*blob) for blob in self._known.blobs if blob[0] is None}
                 if name not in self._known.statics and name not in blobs:
@@ -347,7 +371,7 @@ class StreamWriter:
                 self._publish(shard)
         for name, values in self._statics.items():
             if values is not None:
-                self._put_all(self._static_parts[name].objects(values, ()))
+                self._put_all(self._static_parts[name].objects(values))
                 self._statics[name] = None
         for (scope, key), data in self._blobs.items():
             if data is not None and (scope is None or scope in self._pending):
@@ -355,9 +379,9 @@ class StreamWriter:
                 self._put_all([(blob_key(scope, self.role.id, key), data, sealed)])
                 self._blobs[scope, key] = None
         self.place.sync()
-        self._token = self._made_token()
+        self.token = self._made_token()
         self._drop_full()
-        return self.commit([self._token]) if isinstance(self.role, Single) else self._token
+        return self.commit([self.token]) if isinstance(self.role, Single) else self.token
 
     def _drop_full(self) -> None:
         for index in [k for k, s in self._shards.items() if s.full and not s.dirty]:
@@ -393,6 +417,8 @@ class StreamWriter:
         if self._alive() != self.base:
             raise StaleWriter(f"{self.place.name}: another writer committed; this one resumes")
         assert self.manifest is not None
+        if isinstance(tokens, (str, bytes, Mapping, Token)) or not isinstance(tokens, Iterable):
+            raise CommitError(f"a commit takes the tokens of all writers, not one {type(tokens).__name__}")
         plan = commits.check(self, list(tokens), self._invalid, self._attrs)
         if plan is None:
             return self._receipt
@@ -436,6 +462,11 @@ class StreamWriter:
             return
         if found.commit_seq != self.base + 1:
             raise CommitError(f"the receipt is of commit {found.commit_seq}, this writer knows {self.base}: refresh()")
+        strange = sorted(set(found.records) - self._pending.keys())
+        if strange:
+            raise CommitError(
+                f"the receipt is forged: it has record {strange[0]}, which this writer did not write", retry=False
+            )
         self._rebase(found)
 
     def refresh(self) -> None:
@@ -444,8 +475,8 @@ class StreamWriter:
         found = self._read()
         if found.commit_seq <= self.base:
             return
-        if self._token is not None:
-            commits.check_covered(self._token, found, self.role.id)
+        if self.token is not None:
+            commits.check_covered(self.token, found, self.role.id)
         receipt = commits.receipt_between(self._known, found, self._pending, self._statics, self._blobs)
         if self.manifest is not None:
             self._adopt(found, receipt)
@@ -454,7 +485,8 @@ class StreamWriter:
 
     def _rebase(self, receipt: Receipt) -> None:
         """What was committed leaves this writer, the rest stays for the next flush."""
-        self.base, self._token, known = receipt.commit_seq, None, self._known
+        self._head = b""
+        self.base, self.token, known = receipt.commit_seq, None, self._known
         known.commit_seq = receipt.commit_seq
         for i in receipt.records:
             t = self._pending.pop(i, None)
@@ -506,12 +538,16 @@ class StreamWriter:
             raise StaleWriter(f"{self.place.name}: the manifest is gone; this writer writes nothing more")
         if self.version == 1:
             return self.base
+        if raw == self._head:
+            return self.base
         head = parse_head(raw)
         if head is None or head[:2] != (self.stream_id, self.epoch):
             found = "another stream" if head is None or head[0] != self.stream_id else f"epoch {head[1]}"
             raise StaleWriter(
                 f"{self.place.name}: the stream is {found} now, this writer is of epoch {self.epoch}; resume"
             )
+        if head[2] == self.base:
+            self._head = raw
         return head[2]
 
     def _read(self) -> Manifest:
@@ -565,7 +601,7 @@ class StreamWriter:
                 self.commit(given)
         finally:
             self._let_go()
-        named = set(self._token.records) if self._token is not None else set()
+        named = set(self.token.records) if self.token is not None else set()
         lost = sorted(set(self._pending) - named)
         if lost and (isinstance(self.role, Single) or not self.role.owns):
             raise CommitPending(f"{self.role} closed with {len(lost)} records, from {lost[0]}, that were never flushed")
