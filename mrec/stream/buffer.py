@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mrec._core import Encoder, PartialShard, crc32c
-from mrec.errors import CorruptData
+from mrec.errors import CorruptData, SchemaError
 from mrec.stream import region as regions
 from mrec.stream.manifest import Sealed
 from mrec.stream.place import Place
@@ -40,6 +40,23 @@ class Part:
     def keys(self, *time: int) -> list[str]:
         """The keys of its objects. time: the position of the time shard; none for a static."""
         return regions.object_keys(*self._where, time)
+
+    def taken(self, given: Any) -> np.ndarray:
+        """Values of this part, of its type. SchemaError when they do not fit."""
+        if np.ma.is_masked(given):
+            raise SchemaError(f"{self.name!r} has masked elements; fill them")
+        try:
+            values = np.asarray(given)
+        except (TypeError, ValueError) as e:
+            raise SchemaError(f"{self.name!r} is no array: {e}") from None
+        if values.dtype != self.dtype:
+            rounds = self.dtype.kind == "f" and values.dtype.kind in "iu" and values.dtype.itemsize == 8
+            if rounds or not np.can_cast(values.dtype, self.dtype, "safe"):
+                raise SchemaError(f"{self.name!r} is {self.dtype.name}; {values.dtype} does not fit without loss")
+            values = values.astype(self.dtype)
+        if values.shape != self.extents:
+            raise SchemaError(f"{self.name!r} has the shape {list(values.shape)}, not {list(self.extents)}")
+        return values
 
     def objects(self, block: np.ndarray, *time: int) -> Iterator[tuple[str, bytes, Sealed]]:
         """Key, bytes and seal of every object."""

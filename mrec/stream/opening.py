@@ -23,12 +23,13 @@ from mrec.errors import (
 from mrec.stream import region as regions
 from mrec.stream.buffer import Part, read_part
 from mrec.stream.commit import drop_objects, holds_committed
+from mrec.stream.fence import require_manifest
 from mrec.stream.manifest import HEAD_BYTES, KEY, Manifest, Objects, Sealed, blob_key, now, numpy_times, parse_head
 from mrec.stream.place import LocalPlace, Place, place_of
 from mrec.stream.roles import Contributor, Owner, Role, Single
 from mrec.stream.schema import StreamSchema
 from mrec.stream.shard import encoder
-from mrec.stream.writer import Life, StreamWriter, require_manifest
+from mrec.stream.writer import Life, StreamWriter
 from mrec.zarr.codecs import is_int
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_array, parse_node
 

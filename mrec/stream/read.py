@@ -13,11 +13,11 @@ from mrec import _core
 from mrec.errors import CorruptData, InvalidValue, NotCommitted, RegionError, UnknownName
 from mrec.stream import region as regions
 from mrec.stream.buffer import read_part
+from mrec.stream.fence import require_manifest
 from mrec.stream.manifest import KEY, Manifest, blob_key, numpy_times
 from mrec.stream.opening import read_times
 from mrec.stream.place import Place, place_of
 from mrec.stream.schema import Variable
-from mrec.stream.writer import require_manifest
 from mrec.zarr.metadata import ArrayMeta, parse_node
 
 T = TypeVar("T")

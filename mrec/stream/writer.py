@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -14,11 +13,9 @@ import numpy as np
 
 from mrec import _core
 from mrec.errors import (
-    ClosedError,
     CommitError,
     CommitPending,
     InvalidValue,
-    NotARecord,
     RecordCommitted,
     RegionError,
     SchemaError,
@@ -27,16 +24,13 @@ from mrec.errors import (
 from mrec.stream import commit as commits
 from mrec.stream import region as regions
 from mrec.stream.buffer import OpenShard, Part, open_shard, read_part
+from mrec.stream.fence import Fence
 from mrec.stream.manifest import (
-    HEAD_BYTES,
-    KEY,
     Manifest,
     Scope,
     Sealed,
     blob_key,
     parse_blob_key,
-    parse_head,
-    parse_manifest,
 )
 from mrec.stream.place import Place
 from mrec.stream.region import Region
@@ -80,7 +74,7 @@ class StreamWriter:
         self.fingerprint = self.schema.fingerprint(self.partition)
         self.mine = self._responsible(self.schema.variables)
         self.my_statics = self._responsible(self.schema.statics)
-        self._release, self._claim = life.release, life.claim
+        self.fence = Fence(life.place, life.role, manifest, life.claim, life.release)
         self._parts = {n: self._part(n, v, life.threads) for n, v in self.mine.items()}
         self.time_part = self._part(self.schema.time_dim, self.schema.node(self.schema.time_dim), 1)
         self._static_parts = {n: self._part(n, v, life.threads) for n, v in self.my_statics.items()}
@@ -99,9 +93,6 @@ class StreamWriter:
         self._attrs: dict[str, Any] | None = None
         self._receipt = Receipt(self.stream_id, self.epoch, self.base)
         self._unsettled = False
-        self._closed = False
-        self._pid = os.getpid()
-        self._head = b""  # of the manifest, as it is at `base`
         self.group_stale = False
         if not manifest.indexed and manifest.count % self.schema.shard_time:
             self._load(manifest.count // self.schema.shard_time)
@@ -120,7 +111,7 @@ class StreamWriter:
     def write_record(self, t: Any, arrays: Mapping[str, Any] | None = None) -> int:
         """The next record of an append stream; its index. arrays: every variable that this writer is responsible for,
         each as large as its part of the region. SchemaError, CommitPending; StaleWriter when another life began."""
-        self._usable()
+        self.fence.usable()
         if self.schema.mode.indexed:
             raise InvalidValue("the stream is indexed: write_record_at(i, t, arrays)")
         value = self.schema.time_value(t)
@@ -137,7 +128,7 @@ class StreamWriter:
     def write_record_at(self, i: int, t: Any, arrays: Mapping[str, Any] | None = None) -> int:
         """The record i of an indexed stream, in any order; written again before its commit, the last one counts.
         t: times[i], bit for bit, where the times are fixed. RecordCommitted, CommitPending."""
-        self._usable()
+        self.fence.usable()
         n = self.schema.mode.n
         if n is None:
             raise InvalidValue("the stream appends: write_record(t, arrays)")
@@ -172,23 +163,7 @@ class StreamWriter:
         missing = [name for name in self.mine if name not in arrays]
         if missing:
             raise SchemaError(f"the record lacks {', '.join(map(repr, missing))}, which {self.role} is responsible for")
-        return {name: self._fits(part, arrays[name]) for name, part in self._parts.items()}
-
-    def _fits(self, part: Part, given: Any) -> np.ndarray:
-        if np.ma.is_masked(given):
-            raise SchemaError(f"{part.name!r} has masked elements; fill them")
-        try:
-            values = np.asarray(given)
-        except (TypeError, ValueError) as e:
-            raise SchemaError(f"{part.name!r} is no array: {e}") from None
-        if values.dtype != part.dtype:
-            rounds = part.dtype.kind == "f" and values.dtype.kind in "iu" and values.dtype.itemsize == 8
-            if rounds or not np.can_cast(values.dtype, part.dtype, "safe"):
-                raise SchemaError(f"{part.name!r} is {part.dtype.name}; {values.dtype} does not fit without loss")
-            values = values.astype(part.dtype)
-        if values.shape != part.extents:
-            raise SchemaError(f"{part.name!r} has the shape {list(values.shape)}, not {list(part.extents)}")
-        return values
+        return {name: part.taken(arrays[name]) for name, part in self._parts.items()}
 
     def _shard_for_append(self, index: int) -> OpenShard:
         found = self._shards.get(index)
@@ -275,7 +250,7 @@ class StreamWriter:
 
     def write_static(self, name: str, array: Any) -> None:
         """This writer's part of a variable without time. All that are responsible for it name it in one commit."""
-        self._usable()
+        self.fence.usable()
         if name not in self.schema.statics:
             raise SchemaError(f"the stream has no static {name!r}")
         if name not in self.my_statics:
@@ -284,11 +259,11 @@ class StreamWriter:
             raise CommitPending(f"the static {name!r} is named in a token that is not committed yet")
         if name in self._known.statics:
             raise RecordCommitted(f"the static {name!r} is committed; invalidate it first, and commit that")
-        self._statics[name] = self._fits(self._static_parts[name], array).copy()
+        self._statics[name] = self._static_parts[name].taken(array).copy()
 
     def write_blob(self, scope: int | str, key: str, data: bytes) -> None:
         """A small payload. scope: "static", or the index of a record that is not committed; it waits for that one."""
-        self._usable()
+        self.fence.usable()
         if self.version == 1:
             raise SchemaError(
                 "a version 1 manifest has no blobs; create the stream by Owner(1), or with another profile"
@@ -361,7 +336,7 @@ class StreamWriter:
 
     def flush(self) -> Any:
         """Publish all that was written. The token for the owner; a single writer commits it, and gets the receipt."""
-        self._usable()
+        self.fence.usable()
         self._settle()
         if self._alive() > self.base:
             self.refresh()
@@ -450,7 +425,7 @@ class StreamWriter:
     def acknowledge(self, receipt: Any) -> None:
         """Take note of a commit. Of one that is known already, nothing happens; a receipt of another stream or life, or
         one that is not the next, is refused by CommitError."""
-        self._usable()
+        self.fence.usable()
         found = receipt if isinstance(receipt, Receipt) else Receipt.from_json(receipt)
         if (found.stream_id, found.epoch) != (self.stream_id, self.epoch):
             raise CommitError(
@@ -471,7 +446,7 @@ class StreamWriter:
 
     def refresh(self) -> None:
         """Take note of what the manifest says. CommitError when it has a commit that does not cover the token."""
-        self._usable()
+        self.fence.usable()
         found = self._read()
         if found.commit_seq <= self.base:
             return
@@ -485,7 +460,6 @@ class StreamWriter:
 
     def _rebase(self, receipt: Receipt) -> None:
         """What was committed leaves this writer, the rest stays for the next flush."""
-        self._head = b""
         self.base, self.token, known = receipt.commit_seq, None, self._known
         known.commit_seq = receipt.commit_seq
         for i in receipt.records:
@@ -531,54 +505,22 @@ class StreamWriter:
     # ---- life ----------------------------------------------------------------------------------------------------
 
     def _alive(self) -> int:
-        """The commit that the manifest has. StaleWriter when it is of another stream or life, or is gone."""
-        self.place.still_there()
-        raw = self.place.head(KEY, HEAD_BYTES)
-        if raw is None:
-            raise StaleWriter(f"{self.place.name}: the manifest is gone; this writer writes nothing more")
-        if self.version == 1:
-            return self.base
-        if raw == self._head:
-            return self.base
-        head = parse_head(raw)
-        if head is None or head[:2] != (self.stream_id, self.epoch):
-            found = "another stream" if head is None or head[0] != self.stream_id else f"epoch {head[1]}"
-            raise StaleWriter(
-                f"{self.place.name}: the stream is {found} now, this writer is of epoch {self.epoch}; resume"
-            )
-        if head[2] == self.base:
-            self._head = raw
-        return head[2]
+        """The commit that the manifest has. StaleWriter."""
+        return self.fence.commit_seq(self.base)
 
     def _read(self) -> Manifest:
-        """The manifest; under fsync it is there for good before anything follows from it."""
-        self.place.sync_key(KEY)
-        raw = self.place.get(KEY)
-        if raw is None:
-            raise StaleWriter(f"{self.place.name}: the manifest is gone; this writer writes nothing more")
-        found = parse_manifest(raw, f"{self.place.name}/{KEY}")
-        if self.version == 1 and found.version == 1:
-            found.stream_id, found.epoch = self.stream_id, self.epoch
-            found.commit_seq = self.base + (found.count > self._known.count)
-        if (found.stream_id, found.epoch) != (self.stream_id, self.epoch):
-            raise StaleWriter(f"{self.place.name}: the stream was resumed or replaced; this writer writes nothing more")
-        return found
+        """The manifest. StaleWriter."""
+        return self.fence.read(self.base, self._known.count)
 
     def _owner(self, what: str) -> None:
-        self._usable()
+        self.fence.usable()
         if not self.role.owns:
             raise InvalidValue(f"{what} is for the owner, not for {self.role}")
-
-    def _usable(self) -> None:
-        if self._closed:
-            raise ClosedError(f"{self.place.name}: the writer is closed")
-        if os.getpid() != self._pid:
-            raise StaleWriter(f"{self.place.name}: the writer belongs to the parent process; join or resume")
 
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return self._closed
+        return self.fence.closed
 
     @property
     def n_committed(self) -> int:
@@ -593,7 +535,7 @@ class StreamWriter:
     def close(self, tokens: Iterable[Any] = ()) -> None:
         """Let go of lock and claim. With tokens the owner commits them first; without, nothing is committed.
         CommitPending when a contributor or single writer holds records that were never flushed."""
-        if self._closed:
+        if self.fence.closed:
             return
         try:
             given = list(tokens)
@@ -607,17 +549,9 @@ class StreamWriter:
             raise CommitPending(f"{self.role} closed with {len(lost)} records, from {lost[0]}, that were never flushed")
 
     def _let_go(self) -> None:
-        self._closed = True
         self._shards.clear()
         self._spare.clear()
-        try:
-            claim = f"locks/{self.epoch}-{self.role.id}"
-            if os.getpid() == self._pid and self.place.get(claim) == self._claim:
-                self.place.delete(claim)
-                if isinstance(self.role, Single):
-                    self.place.tidy()
-        finally:
-            self._release()
+        self.fence.let_go()
 
     def __enter__(self) -> StreamWriter:
         return self
@@ -630,15 +564,7 @@ class StreamWriter:
             self._let_go()
             return
         try:
-            if isinstance(self.role, Single) and not self._closed:
+            if isinstance(self.role, Single) and not self.fence.closed:
                 self.flush()
         finally:
             self.close()
-
-
-def require_manifest(place: Place, raw: bytes | None = None) -> Manifest:
-    """The manifest of a stream, from its bytes when they were read already. NotARecord when there is none."""
-    raw = place.get(KEY) if raw is None else raw
-    if raw is None:
-        raise NotARecord(f"{place.name}: there is no {KEY}: no stream, or one whose creation was not finished")
-    return parse_manifest(raw, f"{place.name}/{KEY}")
