@@ -77,6 +77,21 @@ def test_a_record_is_taken_as_it_is_when_it_is_given(tmp_path: Path) -> None:
             assert stream.read_record(base, "a", 0).tolist() == [1.0] * 4
 
 
+def test_a_shard_has_nothing_of_the_one_before() -> None:
+    """Buffers are used again; a row without a record is fill."""
+    base = MemoryStore()
+    writer = stream.create(base, StreamSchema(**{**ONE, "mode": stream.indexed(6)}), threads=2)
+    for i in (0, 1, 3):
+        writer.write_record_at(i, float(i), {"a": np.full(4, i + 1.0)})
+    writer.flush()
+    whole = MemoryStore()
+    other = stream.create(whole, StreamSchema(**{**ONE, "mode": stream.indexed(6)}))
+    other.write_record_at(3, 3.0, {"a": np.full(4, 4.0)})
+    other.flush()
+    for part in (0, 1):
+        assert base.values[f"a/c/1/{part}"] == whole.values[f"a/c/1/{part}"]
+
+
 @pytest.mark.parametrize("t", [True, "3", None, [1.0], np.array([1.0]), np.datetime64("2020-01-01"), 1j, np.inf, {}])
 def test_what_is_no_time(t: Any) -> None:
     with one() as writer, pytest.raises(SchemaError, match="time"):
