@@ -2,7 +2,7 @@
 """Streams against their peers: python -m benchmarks.streams. Records of 193 x 384 grids, four variables.
 
 One time shard is `SHARD` records; every program writes the same shards. Each round runs all in turn; printed is
-the median of the rounds' times, as MB/s of raw values and as a ratio to ours.
+the median of the rounds' times, as MB/s of raw values and as ratios of speed. TMPDIR says on which disk.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -223,30 +223,41 @@ def memory(records: int = 10_000) -> None:
                     print(f"{t + 1:6} records: {int(file.read().split()[1]) * 4096 / 2**20:.0f} MiB resident")
 
 
+def cost(act: Callable[[], object]) -> tuple[float, float]:
+    """Seconds that passed, and that processors worked, in all processes."""
+    before = os.times()
+    act()
+    after = os.times()
+    return after.elapsed - before.elapsed, sum(after[:4]) - sum(before[:4])
+
+
 def main(records: int = 200, rounds: int = 3) -> None:
     """The table."""
     warnings.simplefilter("ignore")
     data = fields(records)
     raw = sum(a.nbytes for a in data[0].values()) * records / 1e6
-    times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        path = Path(folder) / "s"
+        programs: dict[str, Callable[[], object]] = {n: partial(act, path, data) for n, act in PROGRAMS.items()}
+        for profile in ("none", "diagnostic"):
+            programs[f"the bytes of {profile}, flush every record"] = partial(replay, bytes_of(path, data, profile))
+        costs: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
         for _ in range(rounds):
-            for name, program in PROGRAMS.items():
-                path = Path(folder) / "s"
-                begun = time.perf_counter()
-                program(path, data)
-                times[name].append(time.perf_counter() - begun)
+            for name, act in programs.items():
+                costs[name].append(cost(act))
                 shutil.rmtree(path)
-    medians = {name: statistics.median(found) for name, found in times.items()}
-    for name, seconds in medians.items():
-        print(f"{name:36} {raw / seconds:8.0f} MB/s")
+    wall, work = ({n: statistics.median(c[k] for c in found) for n, found in costs.items()} for k in (0, 1))
+    for name in programs:
+        print(f"{name:42} {raw / wall[name]:6.0f} MB/s, {raw / work[name]:6.0f} MB a CPU second")
     for name, peer in (
         ("mrec wasm", "earthsciio wasm"),
         ("mrec diagnostic", "zarr-python zstd 3"),
         ("mrec diagnostic", "zarrs zstd 3"),
         ("mrec none", "plain files"),
+        *((f"mrec {p}, flush every record", f"the bytes of {p}, flush every record") for p in ("none", "diagnostic")),
     ):
-        print(f"{name} / {peer}: {medians[peer] / medians[name]:.2f}")
+        times, works = wall[peer] / wall[name], work[peer] / work[name]
+        print(f"{name} / {peer}: {times:.2f} by the clock, {works:.2f} by CPU time")
 
 
 if __name__ == "__main__":
