@@ -2,7 +2,7 @@
 """Streams against their peers: python -m benchmarks.streams. Records of 193 x 384 grids, four variables.
 
 One time shard is `SHARD` records; every program writes the same shards. Each round runs all in turn; printed is
-the median of the rounds' times, as MB/s of raw values and as a ratio to ours.
+the median of the rounds' times, as MB/s of raw values and as ratios of speed. TMPDIR says on which disk.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mrec import stream
 from mrec.stream import mpi
+from mrec.stream.files import Files
+from mrec.stream.place import LocalPlace
 
-LAT, LON, SHARD = 193, 384, 10
+LAT, LON, SHARD = 193, 384, 20
 NAMES = ("t", "u", "v", "ps")
 ROWS = 16
+SHARD_ROWS = 48
 
 
 def fields(records: int) -> list[dict[str, np.ndarray]]:
@@ -46,7 +50,7 @@ def schema(profile: str, shard: int = SHARD, rows: int = ROWS) -> stream.StreamS
         dims={"lat": LAT, "lon": LON},
         variables={name: stream.Variable(("time", "lat", "lon"), "f32") for name in NAMES},
         chunk={"time": 1, "lat": rows, "lon": LON},
-        shard={"time": shard, "lat": LAT if rows == LAT else rows * 4, "lon": LON},
+        shard={"time": shard, "lat": LAT if rows == LAT else SHARD_ROWS, "lon": LON},
         profile=profile,
     )
 
@@ -132,15 +136,57 @@ def zarrs(path: Path, data: list) -> None:
 
 
 def plain(path: Path, data: list) -> None:
-    """A file a shard and variable, of the raw bytes."""
+    """A file a shard and variable, as large as ours: the raw bytes, and zeros for the rest of the last chunk."""
     path.mkdir()
-    rows = schema("none").shard["lat"]
+    rest = np.zeros((-LAT % ROWS, LON), "f4")
     for start in range(0, len(data), SHARD):
         for n in NAMES:
-            for top in range(0, LAT, rows):
+            for top in range(0, LAT, SHARD_ROWS):
                 with open(path / f"{n}.{start}.{top}", "wb", buffering=0) as file:
                     for record in data[start : start + SHARD]:
-                        file.write(record[n][top : top + rows])
+                        file.write(record[n][top : top + SHARD_ROWS])
+                        if top + SHARD_ROWS > LAT:
+                            file.write(rest)
+
+
+class Log(Files):
+    """Notes what is written, and to which name it comes."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+        self.named: list[tuple[str, int]] = []
+
+    def open(self, path: str, flags: int) -> int:
+        self.path = path
+        return super().open(path, flags)
+
+    def write(self, fd: int, data: Any, offset: int) -> int:
+        self.sizes[self.path] = offset + len(data)
+        return super().write(fd, data, offset)
+
+    def rename(self, old: str, new: str) -> None:
+        self.named.append((new, self.sizes.pop(old)))
+        super().rename(old, new)
+
+
+def bytes_of(path: Path, data: list, profile: str) -> list[tuple[str, int]]:
+    """Every file that a flush of each record publishes, in its order, with its size."""
+    log = Log()
+    ours(LocalPlace(path, log), data, profile, every=1)
+    shutil.rmtree(path)
+    return log.named
+
+
+def replay(named: list[tuple[str, int]]) -> None:
+    """What these bytes cost: each file written by one call, and renamed."""
+    zeros = memoryview(bytes(max(size for _, size in named)))
+    for folder in {os.path.dirname(name) for name, _ in named}:
+        os.makedirs(folder, exist_ok=True)
+    for name, size in named:
+        fd = os.open(f"{name}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        os.write(fd, zeros[:size])
+        os.close(fd)
+        os.rename(f"{name}.tmp", name)
 
 
 PROGRAMS: dict[str, Callable[[Path, list], None]] = {
@@ -177,30 +223,41 @@ def memory(records: int = 10_000) -> None:
                     print(f"{t + 1:6} records: {int(file.read().split()[1]) * 4096 / 2**20:.0f} MiB resident")
 
 
+def cost(act: Callable[[], object]) -> tuple[float, float]:
+    """Seconds that passed, and that processors worked, in all processes."""
+    before = os.times()
+    act()
+    after = os.times()
+    return after.elapsed - before.elapsed, sum(after[:4]) - sum(before[:4])
+
+
 def main(records: int = 200, rounds: int = 3) -> None:
     """The table."""
     warnings.simplefilter("ignore")
     data = fields(records)
     raw = sum(a.nbytes for a in data[0].values()) * records / 1e6
-    times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        path = Path(folder) / "s"
+        programs: dict[str, Callable[[], object]] = {n: partial(act, path, data) for n, act in PROGRAMS.items()}
+        for profile in ("none", "diagnostic"):
+            programs[f"the bytes of {profile}, flush every record"] = partial(replay, bytes_of(path, data, profile))
+        costs: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
         for _ in range(rounds):
-            for name, program in PROGRAMS.items():
-                path = Path(folder) / "s"
-                begun = time.perf_counter()
-                program(path, data)
-                times[name].append(time.perf_counter() - begun)
+            for name, act in programs.items():
+                costs[name].append(cost(act))
                 shutil.rmtree(path)
-    medians = {name: statistics.median(found) for name, found in times.items()}
-    for name, seconds in medians.items():
-        print(f"{name:36} {raw / seconds:8.0f} MB/s")
+    wall, work = ({n: statistics.median(c[k] for c in found) for n, found in costs.items()} for k in (0, 1))
+    for name in programs:
+        print(f"{name:42} {raw / wall[name]:6.0f} MB/s, {raw / work[name]:6.0f} MB a CPU second")
     for name, peer in (
         ("mrec wasm", "earthsciio wasm"),
         ("mrec diagnostic", "zarr-python zstd 3"),
         ("mrec diagnostic", "zarrs zstd 3"),
         ("mrec none", "plain files"),
+        *((f"mrec {p}, flush every record", f"the bytes of {p}, flush every record") for p in ("none", "diagnostic")),
     ):
-        print(f"{name} / {peer}: {medians[peer] / medians[name]:.2f}")
+        times, works = wall[peer] / wall[name], work[peer] / work[name]
+        print(f"{name} / {peer}: {times:.2f} by the clock, {works:.2f} by CPU time")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ typedef struct encoding_run {
     uint64_t counts[MREC_MAX_AXES];   /* chunks along each axis */
     ptrdiff_t strides[MREC_MAX_AXES]; /* of the array's axes in a gathered chunk */
     size_t chunk_units;
+    uint64_t first; /* number of the first chunk of the elements in its shard */
     mrec_index_form index_form;
-    mrec_buffer chunk, text, index;
-    mrec_buffer *out;
+    mrec_buffer chunk, text;
+    mrec_buffer *out, *index;
     bool any;
 } encoding_run;
 
@@ -148,8 +149,9 @@ static void name_chunk(encoding_run *run, uint64_t number, size_t nbytes) {
     run->any = true;
     if (!run->form->sharded)
         return;
-    store_number(&run->index_form, run->index.data + 16 * number, run->out->size - nbytes);
-    store_number(&run->index_form, run->index.data + 16 * number + 8, nbytes);
+    uint8_t *entry = run->index->data + 16 * (run->first + number);
+    store_number(&run->index_form, entry, run->out->size - nbytes);
+    store_number(&run->index_form, entry + 8, nbytes);
 }
 
 /* Put the oldest chunk of the pool, if there is one, into the file. */
@@ -230,10 +232,10 @@ static mrec_status encode_chunks(encoding_run *run, mrec_error *error) {
 static mrec_status begin_index(encoding_run *run, mrec_error *error) {
     uint64_t bytes = 0;
     mrec_index_bytes(&run->index_form, &bytes);
-    MREC_TRY(mrec_buffer_reserve(&run->index, (size_t)bytes, error));
-    run->index.size = (size_t)bytes;
-    memset(run->index.data, 0xff, run->index.size);
-    return run->form->index_at_end ? MREC_OK : mrec_buffer_add(run->out, run->index.data, run->index.size, error);
+    MREC_TRY(mrec_buffer_reserve(run->index, (size_t)bytes, error));
+    run->index->size = (size_t)bytes;
+    memset(run->index->data, 0xff, run->index->size);
+    return run->form->index_at_end ? MREC_OK : mrec_buffer_add(run->out, run->index->data, run->index->size, error);
 }
 
 static mrec_status end_index(encoding_run *run, mrec_error *error) {
@@ -242,12 +244,12 @@ static mrec_status end_index(encoding_run *run, mrec_error *error) {
         return MREC_OK;
     }
     if (run->form->index_checked) {
-        size_t n = run->index.size - 4;
-        mrec_store_u32(run->index.data + n, mrec_crc32c(0, run->index.data, n));
+        size_t n = run->index->size - 4;
+        mrec_store_u32(run->index->data + n, mrec_crc32c(0, run->index->data, n));
     }
     if (run->form->index_at_end)
-        return mrec_buffer_add(run->out, run->index.data, run->index.size, error);
-    memcpy(run->out->data, run->index.data, run->index.size);
+        return mrec_buffer_add(run->out, run->index->data, run->index->size, error);
+    memcpy(run->out->data, run->index->data, run->index->size);
     return MREC_OK;
 }
 
@@ -262,22 +264,84 @@ static mrec_status encode_file(encoding_run *run, mrec_error *error) {
 }
 
 /* What is under way in the pool after a failure is dropped. */
-static void drain_pool(mrec_pool *pool, mrec_coder *coder) {
-    for (mrec_job *job; pool != NULL && (job = mrec_pool_oldest(pool, coder)) != NULL;)
-        mrec_pool_end(pool, job);
+static void end_run(encoding_run *run, mrec_status status) {
+    for (mrec_job *job; status != MREC_OK && run->pool != NULL && (job = mrec_pool_oldest(run->pool, run->coder));)
+        mrec_pool_end(run->pool, job);
+    mrec_buffer_free(&run->chunk);
+    mrec_buffer_free(&run->text);
 }
 
 mrec_status mrec_encode_file(mrec_coder *coder, mrec_pool *pool, const mrec_encoding *form,
                              const mrec_elements *elements, mrec_buffer *out, bool *any, mrec_error *error) {
-    encoding_run run = {.coder = coder, .pool = pool, .form = form, .elements = elements, .out = out};
+    mrec_buffer index = {0};
+    encoding_run run = {.coder = coder, .pool = pool, .form = form, .elements = elements, .out = out, .index = &index};
     mrec_status status = encode_file(&run, error);
-    if (status != MREC_OK) {
-        drain_pool(pool, coder);
+    if (status != MREC_OK)
         out->size = 0;
-    }
     *any = run.any;
-    mrec_buffer_free(&run.chunk);
-    mrec_buffer_free(&run.text);
-    mrec_buffer_free(&run.index);
+    end_run(&run, status);
+    mrec_buffer_free(&index);
     return status;
+}
+
+/* ---- a shard that grows ------------------------------------------------------------------------------------- */
+
+/* Behind the rows that stay there is nothing: neither chunks nor entries. */
+static mrec_status begin_rows(encoding_run *run, const mrec_partial *shard, mrec_error *error) {
+    MREC_TRY(set_sizes(run, error));
+    if (!run->form->sharded || !run->form->index_at_end || run->form->ndim == 0)
+        return mrec_fail(error, MREC_E_VALUE, NULL, "only a shard with its index at the end grows");
+    if (shard->rows == 0)
+        MREC_TRY(begin_index(run, error));
+    run->first = shard->rows * (run->index_form.nchunks / run->counts[0]);
+    run->out->size = shard->kept;
+    memset(run->index->data + 16 * run->first, 0xff, run->index->size - 16 * (size_t)run->first);
+    return MREC_OK;
+}
+
+static mrec_status encode_rows(encoding_run *run, const mrec_partial *shard, mrec_error *error) {
+    MREC_TRY(check_encoding(run->form, run->elements, error));
+    MREC_TRY(begin_rows(run, shard, error));
+    uint64_t n = run->elements->n[0], size = run->form->chunk[0], rows = n / size + (n % size != 0);
+    if (rows > run->counts[0] - shard->rows)
+        return mrec_fail(error, MREC_E_VALUE, NULL, "the shard has no room for %llu rows of chunks more",
+                         (unsigned long long)rows);
+    run->counts[0] = rows;
+    return rows == 0 ? MREC_OK : encode_chunks(run, error);
+}
+
+mrec_status mrec_partial_add(mrec_coder *coder, mrec_pool *pool, const mrec_encoding *form,
+                             const mrec_elements *elements, mrec_partial *shard, mrec_error *error) {
+    encoding_run run = {
+        .coder = coder, .pool = pool, .form = form, .elements = elements, .out = &shard->file, .index = &shard->index};
+    mrec_status status = encode_rows(&run, shard, error);
+    end_run(&run, status);
+    MREC_TRY(status);
+    shard->crc32c = mrec_crc32c(shard->crc32c, shard->file.data + shard->kept, shard->file.size - shard->kept);
+    shard->kept = shard->file.size;
+    shard->rows += run.counts[0];
+    return MREC_OK;
+}
+
+mrec_status mrec_partial_file(mrec_coder *coder, mrec_pool *pool, const mrec_encoding *form,
+                              const mrec_elements *elements, mrec_partial *shard, uint32_t *crc32c, mrec_error *error) {
+    encoding_run run = {.coder = coder,
+                        .pool = pool,
+                        .form = form,
+                        .elements = elements,
+                        .out = &shard->file,
+                        .index = &shard->index,
+                        .any = true};
+    mrec_status status = encode_rows(&run, shard, error);
+    if (status == MREC_OK)
+        status = end_index(&run, error);
+    end_run(&run, status);
+    MREC_TRY(status);
+    *crc32c = mrec_crc32c(shard->crc32c, shard->file.data + shard->kept, shard->file.size - shard->kept);
+    return MREC_OK;
+}
+
+void mrec_partial_free(mrec_partial *shard) {
+    mrec_buffer_free(&shard->file);
+    mrec_buffer_free(&shard->index);
 }

@@ -39,4 +39,26 @@ typedef struct mrec_elements {
 mrec_status mrec_encode_file(mrec_coder *coder, mrec_pool *pool, const mrec_encoding *, const mrec_elements *,
                              mrec_buffer *out, bool *any, mrec_error *error);
 
+/* A shard that grows along its first axis, chunks of which are called a row here. {0} is empty; what was in one is
+ * forgotten by kept = rows = crc32c = 0, and by earlier values of the three what came after them. */
+typedef struct mrec_partial {
+    mrec_buffer file;  /* the chunks of the rows, then what mrec_partial_file put behind them */
+    mrec_buffer index; /* as it stands at the end of the file */
+    size_t kept;       /* bytes of the chunks of the rows */
+    uint64_t rows;
+    uint32_t crc32c; /* of these bytes */
+} mrec_partial;
+
+/* Put elements behind those of the shard: they begin a row of their own. After an error the shard is as before. The
+ * form is that of the whole shard, its index at the end; VALUE when there is no room for the rows. */
+mrec_status mrec_partial_add(mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_partial *,
+                             mrec_error *);
+
+/* Make shard->file the bytes that mrec_encode_file gives for all elements that were added and these, which do not stay
+ * (n[0] = 0: there are none); *crc32c is their checksum. */
+mrec_status mrec_partial_file(mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_partial *,
+                              uint32_t *crc32c, mrec_error *);
+
+void mrec_partial_free(mrec_partial *);
+
 #endif

@@ -26,7 +26,7 @@ SHOWN = {"text", "json", "console", "{toctree}", "{eval-rst}", "{include}"}
 ELSEWHERE = {
     "command-line.md": {"sh"},  # tests/cli/test_page.py
     "embedding.md": {"sh", "c", "cpp", "cython", "py"},  # tests/embed/test_page.py
-    "streams.md": {"sh", "py"},  # tests/stream/test_mpi.py, test_remote.py, test_xarray.py
+    "streams.md": {"sh", "py"},  # tests/stream/test_page.py
     "engines.md": {"py"},  # tests/interop/test_openmm.py, test_lammps.py
 }
 

@@ -85,6 +85,48 @@ static void check_numbers(mrec_coder *coder, mrec_pool *pool) {
     free(bytes);
 }
 
+/* A shard that grows by a row of chunks is, at any time, the file of the elements that are in it. */
+static void check_partial(mrec_coder *coder, mrec_pool *pool) {
+    uint8_t *bytes = random_bytes(2 * GRID * COLUMNS, 11);
+    mrec_encoding form = form_of(true, true, false);
+    mrec_elements from = {.data = bytes, .strides = {2 * COLUMNS, 2}, .n = {0, COLUMNS}};
+    mrec_buffer file = {0};
+    mrec_partial shard = {0};
+    mrec_error error;
+    uint32_t crc;
+    bool any;
+    for (int round = 0; round < 2; round++) {
+        for (uint64_t n = 1; n <= GRID; n++) {
+            mrec_elements rest = from;
+            const uint64_t before = (n - 1) / CHUNK_ROWS * CHUNK_ROWS;
+            rest.n[0] = n - before;
+            rest.data = bytes + before * 2 * COLUMNS;
+            from.n[0] = n;
+            assert(mrec_encode_file(coder, pool, &form, &from, &file, &any, &error) == MREC_OK && any);
+            assert(mrec_partial_file(coder, pool, &form, &rest, &shard, &crc, &error) == MREC_OK);
+            assert(shard.file.size == file.size && memcmp(shard.file.data, file.data, file.size) == 0);
+            assert(crc == mrec_crc32c(0, file.data, file.size) && shard.rows == before / CHUNK_ROWS);
+            if (n % CHUNK_ROWS != 0)
+                continue;
+            mrec_encoding bad = form;
+            bad.pipeline.codecs[1].level = 99;
+            assert(mrec_partial_add(coder, pool, &bad, &rest, &shard, &error) == MREC_E_VALUE);
+            assert(mrec_partial_add(coder, pool, &form, &rest, &shard, &error) == MREC_OK);
+        }
+        from.n[0] = 1;
+        assert(mrec_partial_add(coder, pool, &form, &from, &shard, &error) == MREC_E_VALUE && shard.rows == 2);
+        from.n[0] = 0; /* none */
+        assert(mrec_partial_file(coder, pool, &form, &from, &shard, &crc, &error) == MREC_OK);
+        assert(shard.file.size == file.size && memcmp(shard.file.data, file.data, file.size) == 0);
+        shard.rows = shard.kept = shard.crc32c = 0;
+    }
+    form = form_of(false, true, false);
+    assert(mrec_partial_add(coder, pool, &form, &from, &shard, &error) == MREC_E_VALUE);
+    mrec_partial_free(&shard);
+    mrec_buffer_free(&file);
+    free(bytes);
+}
+
 static void check_left_out(mrec_coder *coder, mrec_pool *pool) {
     uint16_t values[GRID * GRID];
     for (int i = 0; i < GRID * GRID; i++)
@@ -172,6 +214,7 @@ static void check_refusals(mrec_coder *coder, mrec_pool *pool) {
         assert(mrec_encode_file(coder, pool, &form, &bad, &file, &any, &error) == status && file.size == 0);
     }
     check_numbers(coder, pool);
+    check_partial(coder, pool);
     mrec_buffer_free(&file);
 }
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 
 cdef extern from "stdbool.h" nogil:
     ctypedef unsigned char c_bool "bool"
+
+cdef extern from "buffer.h" nogil:
+    mrec_status mrec_buffer_add(mrec_buffer *, const void *, size_t, mrec_error *)
 
 cdef extern from "vlen.h" nogil:
     ctypedef struct mrec_ref:
@@ -37,8 +41,21 @@ cdef extern from "encode.h" nogil:
         ptrdiff_t *strides
         const uint8_t *present
 
+    ctypedef struct mrec_partial:
+        mrec_buffer file
+        mrec_buffer index
+        size_t kept
+        uint64_t rows
+        uint32_t crc32c
+
     mrec_status mrec_encode_file(
         mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_buffer *, c_bool *, mrec_error *
+    )
+    mrec_status mrec_partial_add(
+        mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_partial *, mrec_error *
+    )
+    mrec_status mrec_partial_file(
+        mrec_coder *, mrec_pool *, const mrec_encoding *, const mrec_elements *, mrec_partial *, uint32_t *, mrec_error *
     )
 
 
@@ -109,8 +126,7 @@ cdef class Encoder:
         values: the elements of the file that are inside the array, of the encoder's type and at any stride; strings
         also as objects. present: a bool for each chunk of the shard, in C order; those that are False stay missing.
         """
-        if values.ndim != self.form.ndim:
-            raise _InvalidValue(f"values have {values.ndim} axes, not {self.form.ndim}")
+        self.check_axes(values)
         cdef mrec_elements elements
         cdef const uint8_t[::1] chunks
         cdef uint64_t nchunks = 1
@@ -126,20 +142,30 @@ cdef class Encoder:
             elements.present = &chunks[0]
         return self.encode_strings(values, &elements) if self.is_string else self.encode_numbers(values, &elements)
 
+    cdef int check_axes(self, values) except -1:
+        if values.ndim != self.form.ndim:
+            raise _InvalidValue(f"values have {values.ndim} axes, not {self.form.ndim}")
+        return 0
+
     cdef object encode_numbers(self, values, mrec_elements *elements):
         cdef Py_buffer view
-        cdef int i
-        if values.dtype != self.dtype:
-            raise _InvalidValue(f"values are {values.dtype}, the array is {self.dtype}")
-        PyObject_GetBuffer(values, &view, PyBUF_STRIDES)
+        self.look_at(values, &view, elements)
         try:
-            elements.data = view.buf
-            for i in range(view.ndim):
-                elements.n[i] = view.shape[i]
-                elements.strides[i] = view.strides[i]
             return self.run(elements)
         finally:
             PyBuffer_Release(&view)
+
+    cdef int look_at(self, values, Py_buffer *view, mrec_elements *elements) except -1:
+        """The numbers of an array, for as long as the view is held."""
+        cdef int i
+        if values.dtype != self.dtype:
+            raise _InvalidValue(f"values are {values.dtype}, the array is {self.dtype}")
+        PyObject_GetBuffer(values, view, PyBUF_STRIDES)
+        elements.data = view.buf
+        for i in range(view.ndim):
+            elements.n[i] = view.shape[i]
+            elements.strides[i] = view.strides[i]
+        return 0
 
     cdef object encode_strings(self, values, mrec_elements *elements):
         cdef list texts = values.ravel().tolist()
@@ -163,16 +189,10 @@ cdef class Encoder:
             PyMem_Free(refs)
 
     cdef object run(self, mrec_elements *elements):
-        cdef _EncodingBench bench
+        cdef _EncodingBench bench = self.bench()
         cdef mrec_error error
         cdef mrec_status status
         cdef c_bool any_chunk
-        try:
-            bench = self.benches.pop()
-        except IndexError:
-            bench = None
-        if bench is None or bench.forks != mrec_fork_count():
-            bench = _EncodingBench(self.threads)
         with nogil:
             status = mrec_encode_file(
                 bench.coder, bench.pool, &self.form, elements, &bench.out, &any_chunk, &error
@@ -181,3 +201,101 @@ cdef class Encoder:
         found = bench.taken() if any_chunk else None
         self.benches.append(bench)
         return found
+
+    cdef _EncodingBench bench(self):
+        cdef _EncodingBench bench
+        try:
+            bench = self.benches.pop()
+        except IndexError:
+            return _EncodingBench(self.threads)
+        return bench if bench.forks == mrec_fork_count() else _EncodingBench(self.threads)
+
+
+cdef class _FileBytes:
+    """A buffer that others may look into."""
+
+    cdef mrec_buffer buffer
+    cdef Py_ssize_t exports
+
+    def __dealloc__(self):
+        mrec_buffer_free(&self.buffer)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.buffer.data, <Py_ssize_t>self.buffer.size, 1, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self.exports -= 1
+
+
+cdef class PartialShard:
+    """A shard that grows along its first axis. One thread at a time.
+
+    What was added is encoded at once, and once. `kept` can be set to an earlier value: what came after it is forgotten.
+    """
+
+    cdef Encoder encoder
+    cdef mrec_partial shard  # whose file is that of `bytes` while it is at work, and nobody's otherwise
+    cdef _FileBytes bytes
+
+    def __init__(self, Encoder encoder):
+        self.encoder = encoder
+        self.bytes = _FileBytes()
+
+    def __dealloc__(self):
+        mrec_buffer_free(&self.shard.index)
+
+    @property
+    def kept(self):
+        """What is in the shard: rows of chunks along the first axis, their bytes, and the checksum of these."""
+        return self.shard.rows, self.shard.kept, self.shard.crc32c
+
+    @kept.setter
+    def kept(self, tuple earlier):
+        rows, nbytes, crc32c = earlier
+        if rows > self.shard.rows or nbytes > self.shard.kept:
+            raise _InvalidValue("a shard does not go back to more than it has")
+        self.shard.rows, self.shard.kept, self.shard.crc32c = rows, nbytes, crc32c
+
+    def add(self, values):
+        """Put elements behind those that are there, from the next row of chunks on."""
+        self.work(values, NULL)
+
+    def seal(self, values):
+        """The file of what was added and of these elements (or none), which do not stay; and its checksum. The bytes
+        are the shard's own: nobody changes them who still looks at them, but then the shard needs others."""
+        cdef uint32_t crc32c
+        self.work(values, &crc32c)
+        return memoryview(self.bytes), crc32c
+
+    cdef int work(self, values, uint32_t *crc32c) except -1:
+        cdef _EncodingBench bench = self.encoder.bench()
+        cdef mrec_elements elements
+        cdef mrec_error error
+        cdef mrec_status status
+        cdef Py_buffer view
+        self.encoder.check_axes(values)
+        if self.bytes.exports:
+            self.leave_bytes()
+        elements.present = NULL
+        self.encoder.look_at(values, &view, &elements)
+        self.shard.file = self.bytes.buffer
+        with nogil:
+            if crc32c == NULL:
+                status = mrec_partial_add(bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, &error)
+            else:
+                status = mrec_partial_file(
+                    bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, crc32c, &error
+                )
+        self.bytes.buffer = self.shard.file
+        PyBuffer_Release(&view)
+        check(status, &error)
+        self.encoder.benches.append(bench)
+        return 0
+
+    cdef int leave_bytes(self) except -1:
+        cdef mrec_error error
+        cdef _FileBytes own = _FileBytes()
+        check(mrec_buffer_add(&own.buffer, self.bytes.buffer.data, self.shard.kept, &error), &error)
+        self.bytes = own
+        return 0

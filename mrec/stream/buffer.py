@@ -3,89 +3,203 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from mrec._core import Encoder
-from mrec.errors import CorruptData
+from mrec._core import Encoder, PartialShard, crc32c
+from mrec.errors import CorruptData, SchemaError
 from mrec.stream import region as regions
+from mrec.stream.manifest import Sealed
 from mrec.stream.place import Place
 from mrec.stream.region import Region
 from mrec.stream.schema import StreamSchema, Variable
 from mrec.stream.shard import decode_shard
 
 
-class OpenShard:
-    """The rows of one time shard, for the variables of a writer.
+class Part:
+    """A variable's part of a region. extents: its lengths without time. cuts: where the elements of each of its shards
+    are, without time."""
 
-    have: rows that hold a record. dirty: some are not in the published objects. rows: how many are stored.
+    def __init__(self, schema: StreamSchema, name: str, variable: Variable, region: Region, encoder: Encoder) -> None:
+        bounds = regions.part(schema, variable, region)
+        lengths = [schema.shard[d] for d in variable.dims if d != schema.time_dim]
+        self.name, self.dtype, self.encoder = name, variable.numpy, encoder
+        self.extents = tuple(stop - start for start, stop in bounds)
+        self.cuts = [
+            tuple(
+                slice(k * n - start, min((k + 1) * n, stop) - start)
+                for k, n, (start, stop) in zip(at, lengths, bounds, strict=True)
+            )
+            for at in regions.shards(schema, variable, region)
+        ]
+        self._where = schema, name, variable, region
+
+    def keys(self, *time: int) -> list[str]:
+        """The keys of its objects. time: the position of the time shard; none for a static."""
+        return regions.object_keys(*self._where, time)
+
+    def taken(self, given: Any) -> np.ndarray:
+        """Values of this part, of its type. SchemaError when they do not fit."""
+        if np.ma.is_masked(given):
+            raise SchemaError(f"{self.name!r} has masked elements; fill them")
+        try:
+            values = np.asarray(given)
+        except (TypeError, ValueError) as e:
+            raise SchemaError(f"{self.name!r} is no array: {e}") from None
+        if values.dtype != self.dtype:
+            rounds = self.dtype.kind == "f" and values.dtype.kind in "iu" and values.dtype.itemsize == 8
+            if rounds or not np.can_cast(values.dtype, self.dtype, "safe"):
+                raise SchemaError(f"{self.name!r} is {self.dtype.name}; {values.dtype} does not fit without loss")
+            values = values.astype(self.dtype)
+        if values.shape != self.extents:
+            raise SchemaError(f"{self.name!r} has the shape {list(values.shape)}, not {list(self.extents)}")
+        return values
+
+    def objects(self, block: np.ndarray, *time: int) -> Iterator[tuple[str, bytes, Sealed]]:
+        """Key, bytes and seal of every object."""
+        for key, cut in zip(self.keys(*time), self.cuts, strict=True):
+            data = self.encoder.encode(block[(*[slice(None)] * len(time), *cut)])
+            assert data is not None  # every shard has an element
+            yield key, data, Sealed(len(data), crc32c(data))
+
+
+class OpenShard(ABC):
+    """The records of one time shard, for the variables of a writer.
+
+    have: rows that hold a record. dirty: some are not in the published objects. Used again for another shard by
+    `begin`, so that its memory is there already.
     """
 
-    def __init__(self, schema: StreamSchema, index: int, variables: Mapping[str, Variable], region: Region) -> None:
-        self.index = index
-        self.first = index * schema.shard_time
-        n = schema.mode.n
-        self.capacity = schema.shard_time if n is None else min(schema.shard_time, n - self.first)
-        self.grows = n is None
+    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part]) -> None:
+        self.schema, self.parts = schema, parts
+        self.index = self.first = self.capacity = 0
         self.have: set[int] = set()
         self.dirty = False
-        self.arrays = {
-            name: np.zeros((self.capacity, *extents(schema, variable, region)), variable.numpy)
-            for name, variable in variables.items()
-        }
 
+    def begin(self, index: int) -> OpenShard:
+        """An empty shard at this place of the time axis."""
+        size, n = self.schema.shard_time, self.schema.mode.n
+        self.index, self.first = index, index * size
+        self.capacity = size if n is None else min(size, n - self.first)
+        self.have.clear()
+        self.dirty = False
+        return self
+
+    @abstractmethod
     def set(self, i: int, arrays: Mapping[str, np.ndarray]) -> None:
         """Take the record i."""
-        for name, values in arrays.items():
-            self.arrays[name][i - self.first] = values
-        self.have.add(i - self.first)
-        self.dirty = True
 
-    def drop(self, i: int) -> None:
-        """Forget the record i."""
-        if i - self.first in self.have:
-            self.have.remove(i - self.first)
-            for values in self.arrays.values():
-                values[i - self.first] = 0
+    @abstractmethod
+    def objects(self) -> Iterator[tuple[str, Any, Sealed]]:
+        """Key, bytes and seal of every object. Bytes that are let go of soon need not be copied."""
+
+    def drop(self, i: int) -> None:  # noqa: B027
+        """Forget the record i, where records may go."""
 
     @property
     def full(self) -> bool:
         """Whether every row holds a record."""
         return len(self.have) == self.capacity
 
-    @property
-    def rows(self) -> int:
-        """How many rows are stored: in a stream that grows, those that are there."""
-        return max(self.have, default=-1) + 1 if self.grows else self.capacity
+
+class GrowingShard(OpenShard):
+    """Of a stream that appends: each row of chunks is encoded once, when it is there; what is flushed in between is
+    encoded once more."""
+
+    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part]) -> None:
+        super().__init__(schema, parts)
+        self.chunk = schema.chunk[schema.time_dim]
+        self.files = {name: [PartialShard(part.encoder) for _ in part.cuts] for name, part in parts.items()}
+        rows = self.chunk if self.chunk > 1 else 0  # a row of its own is encoded from where it is
+        self.tail = {name: np.empty((rows, *part.extents), part.dtype) for name, part in parts.items()}
+
+    def begin(self, index: int) -> OpenShard:
+        """An empty shard at this place of the time axis."""
+        for file in (file for files in self.files.values() for file in files):
+            file.kept = (0, 0, 0)
+        return super().begin(index)
+
+    def set(self, i: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take the record i, the next one."""
+        row = len(self.have)
+        assert i == self.first + row
+        if self.chunk == 1:
+            self._add({name: values[None] for name, values in arrays.items()})
+        else:
+            for name, values in arrays.items():
+                self.tail[name][row % self.chunk] = values
+            if row % self.chunk == self.chunk - 1:
+                self._add(self.tail)
+        self.have.add(row)
+        self.dirty = True
+
+    def _add(self, blocks: Mapping[str, np.ndarray]) -> None:
+        """The same rows of all variables, or of none."""
+        before = []
+        try:
+            for name, block in blocks.items():
+                for file, cut in zip(self.files[name], self.parts[name].cuts, strict=True):
+                    before.append((file, file.kept))
+                    file.add(block[(slice(None), *cut)])
+        except BaseException:
+            for file, kept in before:
+                file.kept = kept
+            raise
+
+    def objects(self) -> Iterator[tuple[str, Any, Sealed]]:
+        """Key, bytes and seal of every object."""
+        rest = len(self.have) % self.chunk
+        for name, part in self.parts.items():
+            for key, file, cut in zip(part.keys(self.index), self.files[name], part.cuts, strict=True):
+                data, checksum = file.seal(self.tail[name][(slice(rest), *cut)])
+                yield key, data, Sealed(len(data), checksum)
 
 
-def extents(schema: StreamSchema, variable: Variable, region: Region) -> tuple[int, ...]:
-    """The lengths of a variable's part in a region, without time."""
-    return tuple(stop - start for start, stop in regions.part(schema, variable, region))
+class FixedShard(OpenShard):
+    """Of an indexed stream: its records come in any order, and may change until they are committed."""
+
+    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part]) -> None:
+        super().__init__(schema, parts)
+        self.arrays = {n: np.zeros((schema.shard_time, *part.extents), part.dtype) for n, part in parts.items()}
+        self.old: set[int] = set()  # rows with something else than their record, or zeros
+
+    def begin(self, index: int) -> OpenShard:
+        """An empty shard at this place of the time axis."""
+        self.old |= self.have
+        return super().begin(index)
+
+    def set(self, i: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take the record i."""
+        row = i - self.first
+        self.old.add(row)
+        self.have.discard(row)
+        for name, values in arrays.items():
+            self.arrays[name][row] = values
+        self.old.discard(row)
+        self.have.add(row)
+        self.dirty = True
+
+    def drop(self, i: int) -> None:
+        """Forget the record i."""
+        self.have.discard(i - self.first)
+        self.old.add(i - self.first)
+
+    def objects(self) -> Iterator[tuple[str, Any, Sealed]]:
+        """Key, bytes and seal of every object."""
+        for values in self.arrays.values():
+            for row in self.old:
+                values[row] = 0
+        self.old.clear()
+        for name, part in self.parts.items():
+            yield from part.objects(self.arrays[name][: self.capacity], self.index)
 
 
-def encode_part(
-    schema: StreamSchema,
-    name: str,
-    variable: Variable,
-    region: Region,
-    block: np.ndarray,
-    lead: tuple[int, ...],
-    encoder: Encoder,
-) -> Iterator[tuple[str, bytes]]:
-    """Key and bytes of every object of a variable's part. lead: the position of the time shard, () for a static."""
-    spatial = [schema.shard[d] for d in variable.dims[len(lead) :]]
-    part = regions.part(schema, variable, region)
-    for at in regions.shards(schema, variable, region):
-        cut = [
-            slice(k * s - start, min((k + 1) * s, stop) - start)
-            for k, s, (start, stop) in zip(at, spatial, part, strict=True)
-        ]
-        here = block[(*[slice(None)] * len(lead), *cut)]
-        data = encoder.encode(here)
-        assert data is not None  # every shard has an element
-        yield regions.object_key(name, (*lead, *at)), data
+def open_shard(schema: StreamSchema, parts: Mapping[str, Part]) -> OpenShard:
+    """The kind of shard that a stream has."""
+    return FixedShard(schema, parts) if schema.mode.indexed else GrowingShard(schema, parts)
 
 
 def read_part(

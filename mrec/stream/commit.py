@@ -4,18 +4,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mrec import _core
 from mrec.errors import CommitError, RegionError
 from mrec.stream import region as regions
-from mrec.stream.manifest import KEY, Manifest, Scope, Sealed, blob_key, now, numpy_times, parse_head
+from mrec.stream.manifest import KEY, Manifest, Scope, blob_key, now, numpy_times, parse_head
 from mrec.stream.schema import StreamSchema, time_from_hex
-from mrec.stream.shard import encoder
 from mrec.stream.token import Receipt, Token
 from mrec.zarr.metadata import GroupMeta
 
@@ -38,10 +34,9 @@ def derived_keys(schema: StreamSchema, partition: Sequence[str], token: Token) -
     keys = []
     for name, variable in schema.variables.items():
         if regions.writes(variable, partition, token.region, token.writer):
-            places = regions.shards(schema, variable, token.region)
-            keys += [regions.object_key(name, (s, *at)) for s in touched for at in places]
+            keys += regions.object_keys(schema, name, variable, token.region, touched)
     for name in token.statics:
-        keys += [regions.object_key(name, at) for at in regions.shards(schema, schema.statics[name], token.region)]
+        keys += regions.object_keys(schema, name, schema.statics[name], token.region)
     return keys + [blob_key(scope, token.writer, key) for scope, key in token.blobs]
 
 
@@ -77,7 +72,10 @@ def _identified(writer: StreamWriter, m: Manifest, given: list[Any]) -> dict[int
         raise CommitError(f"{len(given)} tokens for {n} writers")
     tokens: dict[int, Token] = {}
     for raw in given:
-        token = Token.from_json(raw.to_json() if isinstance(raw, Token) else raw)
+        if isinstance(raw, Token):
+            token = raw if raw is writer.token else raw.copy()
+        else:
+            token = Token.from_json(raw)
         who = f"the token of writer {token.writer}"
         if token.stream_id != writer.stream_id:
             raise CommitError(f"{who} is foreign: of stream {token.stream_id!r}, this is {writer.stream_id}")
@@ -296,12 +294,7 @@ def holds_committed(m: Manifest, key: str, touched: set[int]) -> bool:
 def publish(writer: StreamWriter, plan: Plan) -> None:
     """The times, the shapes, the manifest, in this order; then the copy of the attributes."""
     m, place = plan.manifest, writer.place
-    schema = m.schema
-    if plan.receipt.records and not (m.indexed and schema.mode.times is not None):
-        _put_times(writer, plan)
-    if plan.receipt.records and not m.indexed:
-        for name in (schema.time_dim, *schema.variables):
-            writer._put(f"{name}/zarr.json", writer.metas[name].document(m.count).encode())
+    writer.publish(_times_and_shapes(writer, plan))
     place.sync()
 
     def same() -> None:
@@ -313,51 +306,48 @@ def publish(writer: StreamWriter, plan: Plan) -> None:
     place.replace(KEY, m.text().encode(), same)
     place.sync()
     if writer.group_stale or (writer._attrs is not None):
-        writer._put("zarr.json", GroupMeta(m.attrs).document().encode())
+        writer.publish([("zarr.json", GroupMeta(m.attrs).document().encode())])
         place.sync()
         writer.group_stale = False
 
 
-def _put_times(writer: StreamWriter, plan: Plan) -> None:
-    """The objects of the time coordinate that have new times."""
-    m, schema = plan.manifest, plan.manifest.schema
-    size = schema.shard_time
-    if m.indexed:
-        for shard in sorted({i // size for i in plan.receipt.records}):
-            rows = range(shard * size, min((shard + 1) * size, schema.mode.n or 0))
-            _put_time_object(writer, m, shard, [m.times.get(i, 0) for i in rows])
+def _times_and_shapes(writer: StreamWriter, plan: Plan) -> Iterator[tuple[str, bytes]]:
+    """The objects of the time coordinate that have new times, then the documents that grow."""
+    m, records = plan.manifest, plan.receipt.records
+    if not records:
         return
-    start = plan.receipt.records[0]
-    times = [*writer.open_times, *_times_of(writer, plan)]
-    for shard in range(start // size, -(-m.count // size)):
-        low = shard * size - (start // size) * size
-        _put_time_object(writer, m, shard, times[low : low + size])
+    if not (m.indexed and m.schema.mode.times is not None):
+        for shard, times in _new_times(writer, plan):
+            for key, data, sealed in writer.time_part.objects(numpy_times(m.schema, times), shard):
+                m.objects[key] = sealed
+                yield key, data
+    if not m.indexed:
+        for name in (m.schema.time_dim, *m.schema.variables):
+            yield f"{name}/zarr.json", writer.metas[name].document(m.count).encode()
 
 
-def _times_of(writer: StreamWriter, plan: Plan) -> list[Any]:
-    return [writer._pending[i] for i in plan.receipt.records]
+def _new_times(writer: StreamWriter, plan: Plan) -> Iterator[tuple[int, list[Any]]]:
+    """The time shards that have new times, with all their times."""
+    m, records, size = plan.manifest, plan.receipt.records, plan.manifest.schema.shard_time
+    if m.indexed:
+        for shard in sorted({i // size for i in records}):
+            rows = range(shard * size, min((shard + 1) * size, m.schema.mode.n or 0))
+            yield shard, [m.times.get(i, 0) for i in rows]
+        return
+    first, times = records[0] // size, [*writer.open_times, *_times_of(writer, plan.receipt)]
+    for shard in range(first, -(-m.count // size)):
+        yield shard, times[(shard - first) * size :][:size]
 
 
-def _put_time_object(writer: StreamWriter, m: Manifest, shard: int, times: list[Any]) -> None:
-    dim = m.schema.time_dim
-    data = encode_time(m.schema, numpy_times(m.schema, times))
-    key = regions.object_key(dim, (shard,))
-    writer._put(key, data)
-    m.objects[key] = Sealed(len(data), _core.crc32c(data))
-
-
-def encode_time(schema: StreamSchema, times: np.ndarray) -> bytes:
-    """The object of a shard of the time coordinate."""
-    data = encoder(schema.array_meta(schema.time_dim, 0)).encode(times)
-    assert data is not None
-    return data
+def _times_of(writer: StreamWriter, receipt: Receipt) -> list[Any]:
+    return [writer._pending[i] for i in receipt.records]
 
 
 def open_times(writer: StreamWriter, m: Manifest, receipt: Receipt) -> list[Any]:
     """The times of the time shard that is not full, once the receipt's records are in it."""
     if m.indexed or not receipt.records:
         return writer.open_times
-    times = [*writer.open_times, *(writer._pending[i] for i in receipt.records)]
+    times = [*writer.open_times, *_times_of(writer, receipt)]
     left = m.count % m.schema.shard_time
     return times[len(times) - left :] if left else []
 

@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 from mrec.errors import CommitError, InvalidValue
 from mrec.stream import opening
+from mrec.stream.fence import require_manifest
 from mrec.stream.place import place_of
 from mrec.stream.region import Region
 from mrec.stream.roles import Contributor, Owner
 from mrec.stream.schema import StreamSchema
 from mrec.stream.token import Receipt
-from mrec.stream.writer import StreamWriter, require_manifest
+from mrec.stream.writer import StreamWriter
 
 T = TypeVar("T")
 

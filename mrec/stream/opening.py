@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,18 +16,21 @@ from mrec.errors import (
     InvalidValue,
     RecordExists,
     RegionError,
+    SchemaError,
     StaleWriter,
     UnsupportedCodec,
 )
 from mrec.stream import region as regions
-from mrec.stream.buffer import encode_part, read_part
-from mrec.stream.commit import drop_objects, encode_time, holds_committed
+from mrec.stream.buffer import Part, read_part
+from mrec.stream.commit import drop_objects, holds_committed
+from mrec.stream.fence import require_manifest
 from mrec.stream.manifest import HEAD_BYTES, KEY, Manifest, Objects, Sealed, blob_key, now, numpy_times, parse_head
 from mrec.stream.place import LocalPlace, Place, place_of
 from mrec.stream.roles import Contributor, Owner, Role, Single
 from mrec.stream.schema import StreamSchema
 from mrec.stream.shard import encoder
-from mrec.stream.writer import Life, StreamWriter, require_manifest
+from mrec.stream.writer import Life, StreamWriter
+from mrec.zarr.codecs import is_int
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_array, parse_node
 
 SINGLE = Single()
@@ -53,13 +57,15 @@ def create(
     reads the objects of tokens and checks their checksums; None: where that is cheap. threads: encode so many shards
     at a time. SchemaError, RegionError, RegionNotShardAligned, RecordExists, RecordLocked.
     """
-    place = _session(base, durability)
-    if not role.owns:
-        raise InvalidValue("a stream is created by Single() or Owner(n); a contributor joins")
+    place = _session(base, durability, threads)
+    if not isinstance(schema, StreamSchema):
+        raise SchemaError(f"a stream is made from a StreamSchema, not {schema!r}")
+    _check_owner(role)
     partition = regions.check_partition(schema, (region or {}) if partition_dims is None else partition_dims)
     if isinstance(role, Single) and (region or partition):
         raise RegionError("a single writer writes everything; it has no region")
     own = regions.check_region(schema, partition, region, str(role))
+    _check_writers(schema, partition, role)
     release = _take_new(place, overwrite)
     try:
         single_v1 = (
@@ -96,7 +102,7 @@ def join(
     threads: int = 1,
 ) -> StreamWriter:
     """A contributor of a stream that was just created. After the first commit, or a resume: `resume`."""
-    return _contribute(_session(base, durability), role, region, threads, joins=True)
+    return _contribute(_session(base, durability, threads), role, region, threads, joins=True)
 
 
 def resume(
@@ -114,11 +120,12 @@ def resume(
 
     at: of an append stream, keep the records with t <= at and remove the rest. partition_dims: another cut.
     """
-    place = _session(base, durability)
+    place = _session(base, durability, threads)
     if isinstance(role, Contributor):
         if at is not None or partition_dims is not None:
             raise InvalidValue("`at` and partition_dims are for the owner")
         return _contribute(place, role, region, threads, joins=False)
+    _check_owner(role)
     require_manifest(place)
     release = place.lock()
     try:
@@ -146,10 +153,26 @@ def resume(
         raise
 
 
-def _session(base: Any, durability: str | None) -> Place:
+def _session(base: Any, durability: str | None, threads: int) -> Place:
+    if not is_int(threads, 1, 1024):
+        raise InvalidValue(f"threads is a number from 1 to 1024, not {threads!r}")
     if durability not in DURABILITIES:
         raise InvalidValue(f'durability is None or "fsync", not {durability!r}')
     return place_of(base).session(durability == "fsync")
+
+
+def _check_owner(role: Any) -> None:
+    if not isinstance(role, (Single, Owner)):
+        raise InvalidValue(f"this is for Single() or Owner(n), not for {role!r}; a contributor joins")
+
+
+def _check_writers(schema: StreamSchema, partition: tuple[str, ...], role: Role) -> None:
+    """Each writer has at least a shard."""
+    parts = math.prod(-(-schema.dims[d] // schema.shard[d]) for d in partition)
+    if partition and role.writers > parts:
+        raise RegionError(
+            f"{role.writers} writers for {parts} shards along {', '.join(partition)}; who has no work does not join"
+        )
 
 
 def _checks(place: Place, checks: bool | None) -> bool:
@@ -171,7 +194,7 @@ def _take_new(place: Place, overwrite: bool) -> Callable[[], None]:
         if overwrite:
             place.delete(KEY)
             place.sync()
-            for name in place.names():
+            for name in sorted(place.names(), key=lambda name: name == "zarr.json"):  # by which a stream is known, last
                 if name in ("tmp", "locks"):
                     place.empty(name)
                 elif isinstance(place, LocalPlace) and not place.is_file(name):
@@ -190,9 +213,9 @@ def _take_new(place: Place, overwrite: bool) -> Callable[[], None]:
 
 def _refuse_strange(place: Place) -> None:
     """Overwriting removes all that is there, so it has to be a stream."""
-    names = place.names()
-    if names and not {KEY, "zarr.json", "tmp", "locks"} & set(names):
-        raise RecordExists(f"{place.name} holds {names[0]!r} and no stream; it is not overwritten")
+    names = set(place.names())
+    if not {KEY, "zarr.json"} & names and names - {"tmp", "locks"}:
+        raise RecordExists(f"{place.name} holds {min(names - {'tmp', 'locks'})!r} and no stream; it is not overwritten")
 
 
 def _put_arrays(place: Place, schema: StreamSchema, objects: Objects) -> dict[str, ArrayMeta]:
@@ -204,13 +227,14 @@ def _put_arrays(place: Place, schema: StreamSchema, objects: Objects) -> dict[st
         place.put(f"{name}/zarr.json", meta.document().encode())
     for name, (values, _) in schema.coords.items():
         if values is not None:
-            for key, data in encode_part(schema, name, schema.node(name), {}, values, (), encoder(metas[name])):
+            for key, data, _ in Part(schema, name, schema.node(name), {}, encoder(metas[name])).objects(values):
                 place.put(key, data)
     if schema.mode.times is not None:
         times, size = numpy_times(schema, schema.mode.times), schema.shard_time
+        part = Part(schema, schema.time_dim, schema.node(schema.time_dim), {}, encoder(metas[schema.time_dim]))
         for shard in range(-(-n // size)):
-            data = encode_time(schema, times[shard * size : (shard + 1) * size])
-            place.put(regions.object_key(schema.time_dim, (shard,)), data)
+            for key, data, _ in part.objects(times[shard * size : (shard + 1) * size], shard):
+                place.put(key, data)
     return metas
 
 
@@ -292,6 +316,7 @@ def _next_life(
         dims = partition_dims if partition_dims is not None else found.partition or tuple(region or ())
         made.partition = regions.check_partition(schema, dims)
     own = regions.check_region(schema, made.partition, region, str(role))
+    _check_writers(schema, made.partition, role)
     made.writers = {i: own if i == 0 else None for i in range(role.writers)}
     if at is not None and made.indexed:
         raise InvalidValue("`at` is for append streams; invalidate records of an indexed one")

@@ -9,7 +9,7 @@ import os
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mrec import _core
@@ -18,6 +18,8 @@ from mrec.stream.files import POSIX, Files, remove, sync_directory, write_new
 
 #: Called between the writing of an object and its publication; raises to stop it.
 Guard = Callable[[], object]
+#: Bytes below tmp/, about, that wait for their names together.
+_STAGED = 64 << 20
 
 
 def no_guard() -> None:
@@ -53,6 +55,11 @@ class Place(ABC):  # what a place has not, it does by doing nothing
     @abstractmethod
     def put(self, key: str, data: Any, guard: Guard = no_guard) -> None:
         """Publish a value, over what was there."""
+
+    def publish(self, values: Iterable[tuple[str, Any]], guard: Guard = no_guard) -> None:
+        """Publish several, in their order."""
+        for key, data in values:
+            self.put(key, data, guard)
 
     def replace(self, key: str, data: Any, guard: Guard = no_guard) -> None:
         """The same for what others may replace too: StaleWriter when it is not what this session read or wrote last,
@@ -127,6 +134,7 @@ class LocalPlace(Place):
         self._known: set[str] = set()  # directories that are there, and whose parents will be synced
         self._changed: set[str] = set()  # directories that have names which are not synced
         self._failed: OSError | None = None
+        self._mark, self._made = secrets.token_hex(8), 0  # names of temporary files
         self._lock: Any = None
 
     def session(self, durable: bool) -> LocalPlace:
@@ -188,18 +196,42 @@ class LocalPlace(Place):
 
     def put(self, key: str, data: Any, guard: Guard = no_guard) -> None:
         """Write a file below tmp/, ask the guard, rename it."""
+        self.publish([(key, data)], guard)
+
+    def publish(self, values: Iterable[tuple[str, Any]], guard: Guard = no_guard) -> None:
+        """Write files below tmp/, ask the guard, rename them; not too many at a time."""
         self._usable()
-        temporary = f"{self.root}/tmp/{secrets.token_hex(12)}"
-        write_new(self.files, temporary, data, self.durable)
+        staged: list[tuple[str, str]] = []
         try:
-            guard()
-            folder = os.path.dirname(self.path(key))
-            self._enter(folder)
-            self.files.rename(temporary, self.path(key))
+            size = 0
+            for key, data in values:
+                if size >= _STAGED:
+                    self._rename(staged, guard)
+                    size = 0
+                temporary = self._temporary()
+                write_new(self.files, temporary, data, self.durable)
+                staged.append((temporary, self.path(key)))
+                size += len(data)
+            self._rename(staged, guard)
         except BaseException:
-            remove(self.files, temporary)
+            for temporary, _ in staged:
+                remove(self.files, temporary)
             raise
-        self._changed.add(folder)
+
+    def _temporary(self) -> str:
+        self._made += 1
+        return f"{self.root}/tmp/{self._mark}-{self._made}"
+
+    def _rename(self, staged: list[tuple[str, str]], guard: Guard) -> None:
+        """What is staged gets its names; what is left in the list has not got them."""
+        guard()
+        while staged:
+            temporary, path = staged[0]
+            folder = path.rpartition("/")[0]
+            self._enter(folder)
+            self.files.rename(temporary, path)
+            self._changed.add(folder)
+            del staged[0]
 
     def claim(self, key: str, data: bytes) -> bool:
         """Make a file that was not there; False when it was."""
@@ -327,7 +359,7 @@ class LocalPlace(Place):
                 raise StaleWriter(f"{self.name}: the directory of the stream is gone")
             self._known.add(folder)
             return
-        self._enter(os.path.dirname(folder))
+        self._enter(folder.rpartition("/")[0])
         self._make(folder)
 
     def _make(self, folder: str) -> None:
@@ -337,7 +369,7 @@ class LocalPlace(Place):
             if not os.path.isdir(folder):
                 raise
         self._known.add(folder)
-        self._changed.add(os.path.dirname(folder))
+        self._changed.add(folder.rpartition("/")[0])
 
     def _usable(self) -> None:
         if self._failed is not None:

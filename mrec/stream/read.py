@@ -13,11 +13,11 @@ from mrec import _core
 from mrec.errors import CorruptData, InvalidValue, NotCommitted, RegionError, UnknownName
 from mrec.stream import region as regions
 from mrec.stream.buffer import read_part
+from mrec.stream.fence import require_manifest
 from mrec.stream.manifest import KEY, Manifest, blob_key, numpy_times
 from mrec.stream.opening import read_times
 from mrec.stream.place import Place, place_of
 from mrec.stream.schema import Variable
-from mrec.stream.writer import require_manifest
 from mrec.zarr.metadata import ArrayMeta, parse_node
 
 T = TypeVar("T")
@@ -238,12 +238,12 @@ def _bounds(m: Manifest, variable: Variable, region: Mapping[str, Any] | None) -
             continue
         length = m.schema.dims[dim]
         given = found.pop(dim, (0, length))
-        start, stop = (
-            (given.start or 0, length if given.stop is None else given.stop) if isinstance(given, slice) else given
-        )
+        if isinstance(given, slice) and given.step is None:
+            given = (given.start or 0, length if given.stop is None else given.stop)
+        start, stop = regions.check_bounds(given, dim, "to read")
         if not 0 <= start < stop <= length:
             raise RegionError(f"{dim} [{start}, {stop}) lies not in [0, {length})")
-        bounds.append((int(start), int(stop)))
+        bounds.append((start, stop))
     if found:
         raise RegionError(f"there is no dimension {min(found)!r} to read a part of")
     return bounds

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ Region = dict[str, tuple[int, int]]
 def check_region(schema: StreamSchema, partition: Sequence[str], region: Mapping[str, Any] | None, who: str) -> Region:
     """A region, complete along the partition's dimensions. RegionError, RegionNotShardAligned with the numbers."""
     found: Region = {}
+    if not isinstance(region, Mapping | None):
+        raise RegionError(f"{who}: a region is {{dimension: (start, stop)}}, not {region!r}")
     for dim, bounds in (region or {}).items():
         if dim not in schema.dims:
             raise RegionError(f"{who}: there is no dimension {dim!r}; the stream has {', '.join(schema.dims)}")
         if dim == schema.time_dim:
             raise RegionError(f"{who}: the time dimension {dim!r} is never cut")
-        start, stop = _bounds(bounds, dim, who)
+        start, stop = check_bounds(bounds, dim, who)
         length, shard = schema.dims[dim], schema.shard[dim]
         if not 0 <= start < stop <= length:
             raise RegionError(f"{who}: {dim} [{start}, {stop}) lies not in [0, {length})")
@@ -50,7 +53,8 @@ def check_partition(schema: StreamSchema, partition: Iterable[str]) -> tuple[str
     return tuple(dim for dim in schema.dims if dim in wanted)
 
 
-def _bounds(bounds: Any, dim: str, who: str) -> tuple[int, int]:
+def check_bounds(bounds: Any, dim: str, who: str) -> tuple[int, int]:
+    """Start and stop as integers, from a pair or a slice. RegionError."""
     if isinstance(bounds, slice) and bounds.step is None:
         bounds = (bounds.start, bounds.stop)
     try:
@@ -74,19 +78,42 @@ def part(schema: StreamSchema, variable: Variable, region: Region) -> list[tuple
     return [region.get(d, (0, schema.dims[d])) for d in variable.dims if d != schema.time_dim]
 
 
-def shards(schema: StreamSchema, variable: Variable, region: Region) -> list[tuple[int, ...]]:
-    """The grid positions of the shards in that part."""
-    dims = [d for d in variable.dims if d != schema.time_dim]
-    ranges = [
-        range(start // schema.shard[d], -(-stop // schema.shard[d]))
-        for d, (start, stop) in zip(dims, part(schema, variable, region), strict=True)
-    ]
-    return list(itertools.product(*ranges))
+def shards(schema: StreamSchema, variable: Variable, region: Region) -> tuple[tuple[int, ...], ...]:
+    """The grid positions of the shards in that part, without time."""
+    return _grid(_ranges(schema, variable, region))
+
+
+def object_keys(
+    schema: StreamSchema, name: str, variable: Variable, region: Region, lead: Iterable[int] = ()
+) -> list[str]:
+    """The keys of the shards in that part, at these positions of the time axis; of a static without."""
+    below = _below(_ranges(schema, variable, region))
+    if schema.time_dim not in variable.dims:
+        return [f"{name}/c{at}" for at in below]
+    return [f"{name}/c/{time}{at}" for time in lead for at in below]
 
 
 def object_key(name: str, at: Iterable[int]) -> str:
     """The key of a shard."""
     return "/".join([name, "c", *map(str, at)])
+
+
+def _ranges(schema: StreamSchema, variable: Variable, region: Region) -> tuple[tuple[int, int], ...]:
+    dims = [d for d in variable.dims if d != schema.time_dim]
+    return tuple(
+        (start // schema.shard[d], -(-stop // schema.shard[d]))
+        for d, (start, stop) in zip(dims, part(schema, variable, region), strict=True)
+    )
+
+
+@lru_cache(64)
+def _grid(ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(itertools.product(*(range(start, stop) for start, stop in ranges)))
+
+
+@lru_cache(64)
+def _below(ranges: tuple[tuple[int, int], ...]) -> tuple[str, ...]:
+    return tuple("".join(f"/{i}" for i in at) for at in _grid(ranges))
 
 
 # ---- the whole ---------------------------------------------------------------------------------------------------

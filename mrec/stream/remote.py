@@ -85,7 +85,7 @@ class ObjectStore(Place):
     def put(self, key: str, data: Any, guard: Guard = no_guard) -> None:
         """One PUT, or a multipart upload that is completed."""
         guard()
-        self._obstore.put(self.store, self._path(key), data)
+        self._obstore.put(self.store, self._path(key), bytes(data))
 
     def replace(self, key: str, data: Any, guard: Guard = no_guard) -> None:
         """A PUT on condition that the value is the one that this session read or wrote last."""

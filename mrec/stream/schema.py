@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mrec.errors import SchemaError
+from mrec.errors import CorruptData, SchemaError
 from mrec.names import check_name
 from mrec.zarr.codecs import Codec
 from mrec.zarr.json import parse
@@ -40,8 +40,8 @@ def data_type(spec: Any, what: str = "a variable") -> str:
     if isinstance(spec, str) and spec in TYPES:
         return TYPES[spec]
     try:
-        name = np.dtype(spec).newbyteorder("=").name
-    except TypeError:
+        name = "" if spec is None else np.dtype(spec).newbyteorder("=").name
+    except (TypeError, ValueError):
         name = ""
     if name not in TYPES.values():
         raise SchemaError(f"{what} has the type {spec!r}; a stream holds {', '.join(TYPES)}")
@@ -94,8 +94,8 @@ def indexed(n: int, times: Any = None, rewrite: str | None = None) -> TimeMode:
         raise SchemaError(f"an indexed stream has a number of records from 1, not {n!r}")
     if rewrite not in (None, "rotate"):
         raise SchemaError(f'rewrite is "rotate" or None, not {rewrite!r}')
-    if times is not None and len(times) != n:
-        raise SchemaError(f"{len(times)} times for {n} records")
+    if times is not None and np.shape(times) != (n,):
+        raise SchemaError(f"times of the shape {list(np.shape(times))} for {n} records")
     return TimeMode(int(n), None if times is None else tuple(np.asarray(times).tolist()), rewrite == "rotate")
 
 
@@ -124,13 +124,18 @@ class StreamSchema:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        for what in ("dims", "variables", "statics", "coords", "chunk", "shard"):
+            if not isinstance(getattr(self, what), Mapping):
+                raise SchemaError(f"{what} is a mapping by name, not {getattr(self, what)!r}")
+        if not isinstance(self.mode, TimeMode):
+            raise SchemaError(f"the mode is append() or indexed(n), not {self.mode!r}")
         dims = {str(k): v for k, v in self.dims.items()}
         if self.time_dim not in dims:
             dims = {self.time_dim: 0, **dims}
         put(self, "dims", {k: 0 if k == self.time_dim else _length(v, f"the length of {k!r}") for k, v in dims.items()})
         put(self, "time_dtype", data_type(self.time_dtype, "the time"))
         for kind in ("variables", "statics"):
-            found = {k: v if isinstance(v, Variable) else Variable(*v) for k, v in getattr(self, kind).items()}
+            found = {k: _variable(k, v) for k, v in getattr(self, kind).items()}
             put(self, kind, found)
         put(self, "coords", {k: _coordinate(k, v) for k, v in self.coords.items()})
         for what in ("chunk", "shard"):
@@ -214,8 +219,12 @@ class StreamSchema:
     # ---- values ------------------------------------------------------------------------------------------------
 
     def time_value(self, t: Any) -> Any:
-        """A time in its type: finite, and exactly representable."""
+        """A time in its type: a finite number; a type of integers holds it exactly, one of floats may round it."""
         try:
+            if not isinstance(t, (float, int)) and (np.ndim(t) or np.asarray(t).dtype.kind not in "iuf"):
+                raise ValueError
+            if isinstance(t, bool):
+                raise ValueError
             value = np.asarray(t, self.time_dtype)[()]
         except (OverflowError, ValueError, TypeError):
             raise SchemaError(f"{t!r} is no time of type {self.time_dtype}") from None
@@ -363,7 +372,7 @@ def strict_attrs(attrs: Mapping[str, Any], what: str) -> None:
     try:
         if parse(json.dumps(dict(attrs), allow_nan=False), what) != attrs:
             raise ValueError("they do not read back the same")
-    except (TypeError, ValueError) as e:
+    except (TypeError, ValueError, RecursionError, CorruptData) as e:
         raise SchemaError(f"the attributes of {what} are no JSON: {e}") from None
 
 
@@ -373,6 +382,13 @@ def _length(value: Any, what: str) -> int:
     return int(value)
 
 
+def _variable(name: Any, given: Any) -> Variable:
+    try:
+        return given if isinstance(given, Variable) else Variable(*given)
+    except TypeError:
+        raise SchemaError(f"{name!r} is a Variable(dims, dtype, attrs), not {given!r}") from None
+
+
 def _coordinate(name: str, given: Any) -> tuple[np.ndarray | None, dict[str, Any]]:
     values, attrs = (
         given if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping) else (given, {})
@@ -380,6 +396,9 @@ def _coordinate(name: str, given: Any) -> tuple[np.ndarray | None, dict[str, Any
     if isinstance(values, Mapping):
         values, attrs = None, values
     if values is not None:
-        values = np.array(values)
+        try:
+            values = np.array(values)
+        except ValueError as e:
+            raise SchemaError(f"the coordinate {name!r} is no array: {e}") from None
         values = values.astype(data_type(values.dtype, f"the coordinate {name!r}"))
     return values, dict(attrs)

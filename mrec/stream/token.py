@@ -68,13 +68,21 @@ class Token:
             allow_nan=False,
         )
 
+    def copy(self) -> Token:
+        """The token that its text is. CommitError when it has none."""
+        try:
+            text = self.to_json()
+        except (AttributeError, TypeError, ValueError) as e:
+            raise CommitError(f"this is no token of a writer: {e}") from None
+        return Token.from_json(text)
+
     @classmethod
     def from_json(cls, text: Any) -> Token:
         """The token of a text, bytes or object. CommitError when it is none."""
         doc = _document(text, TOKEN, "token")
         try:
-            records = tuple(_unrolled(doc["records"]))
             t, t_hex = _tuple(doc["t"]), _tuple(doc["t_hex"])
+            records = tuple(_unrolled(doc["records"], len(t)))
             if not len(t) == len(t_hex) == len(records):
                 raise ValueError(f"{len(records)} records have {len(t)} times and {len(t_hex)} in hexadecimal")
             return cls(
@@ -147,7 +155,10 @@ class Receipt:
 
 def _document(text: Any, schema: str, what: str) -> dict[str, Any]:
     if isinstance(text, dict):
-        text = json.dumps(text)
+        try:
+            text = json.dumps(text)
+        except (TypeError, ValueError, RecursionError) as e:
+            raise CommitError(f"this is no {what}: {e}") from None
     if not isinstance(text, (str, bytes, bytearray)):
         raise CommitError(f"a {what} is a text, not {type(text).__name__}")
     if len(text) > MOST_BYTES:
@@ -179,13 +190,13 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _unrolled(found: Any) -> Iterable[int]:
+def _unrolled(found: Any, most: int = _MOST_RECORDS) -> Iterable[int]:
     at, total = 0, 0
     for start, stop in _tuple(found):
         if _number(start) < at or _number(stop) <= start:
             raise ValueError(f"the records [{start}, {stop}) are out of order")
         at = stop
         total += stop - start
-        if total > _MOST_RECORDS:
-            raise ValueError(f"more than {_MOST_RECORDS} records")
+        if total > most:
+            raise ValueError(f"more than {most} records")
         yield from range(start, stop)

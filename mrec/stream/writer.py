@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -13,11 +13,9 @@ import numpy as np
 
 from mrec import _core
 from mrec.errors import (
-    ClosedError,
     CommitError,
     CommitPending,
     InvalidValue,
-    NotARecord,
     RecordCommitted,
     RegionError,
     SchemaError,
@@ -25,17 +23,14 @@ from mrec.errors import (
 )
 from mrec.stream import commit as commits
 from mrec.stream import region as regions
-from mrec.stream.buffer import OpenShard, encode_part, extents, read_part
+from mrec.stream.buffer import OpenShard, Part, open_shard, read_part
+from mrec.stream.fence import Fence
 from mrec.stream.manifest import (
-    HEAD_BYTES,
-    KEY,
     Manifest,
     Scope,
     Sealed,
     blob_key,
     parse_blob_key,
-    parse_head,
-    parse_manifest,
 )
 from mrec.stream.place import Place
 from mrec.stream.region import Region
@@ -79,31 +74,34 @@ class StreamWriter:
         self.fingerprint = self.schema.fingerprint(self.partition)
         self.mine = self._responsible(self.schema.variables)
         self.my_statics = self._responsible(self.schema.statics)
-        self._release, self._claim = life.release, life.claim
-        names = [*self.mine, *self.my_statics]
-        self._encoders = {n: encoder(self.schema.array_meta(n, 0), life.threads) for n in names}
+        self.fence = Fence(life.place, life.role, manifest, life.claim, life.release)
+        self._parts = {n: self._part(n, v, life.threads) for n, v in self.mine.items()}
+        self.time_part = self._part(self.schema.time_dim, self.schema.node(self.schema.time_dim), 1)
+        self._static_parts = {n: self._part(n, v, life.threads) for n, v in self.my_statics.items()}
         self._known = manifest.copy()  # what of the stream this writer knows to be committed
         self._known.objects.clear()
         self._v1 = manifest.v1_records
         self._pending: dict[int, Any] = {}
         self._next, self._last_t = manifest.count, manifest.last_t
         self._shards: dict[int, OpenShard] = {}
+        self._spare: list[OpenShard] = []
         self._objects: dict[str, Sealed] = {}
         self._statics: dict[str, np.ndarray | None] = {}  # pending; None when they are published
         self._blobs: dict[tuple[Scope, str], bytes | None] = {}
-        self._token: Token | None = None
+        self.token: Token | None = None
         self._invalid: set[int | str] = set()
         self._attrs: dict[str, Any] | None = None
         self._receipt = Receipt(self.stream_id, self.epoch, self.base)
         self._unsettled = False
-        self._closed = False
-        self._pid = os.getpid()
         self.group_stale = False
         if not manifest.indexed and manifest.count % self.schema.shard_time:
             self._load(manifest.count // self.schema.shard_time)
 
     def _responsible(self, variables: Mapping[str, Variable]) -> dict[str, Variable]:
         return {n: v for n, v in variables.items() if regions.writes(v, self.partition, self.region, self.role.id)}
+
+    def _part(self, name: str, variable: Variable, threads: int) -> Part:
+        return Part(self.schema, name, variable, self.region, encoder(self.schema.array_meta(name, 0), threads))
 
     def __repr__(self) -> str:
         return f"<StreamWriter {self.place.name!r}, {self.role}, epoch {self.epoch}, commit {self.base}>"
@@ -113,13 +111,13 @@ class StreamWriter:
     def write_record(self, t: Any, arrays: Mapping[str, Any] | None = None) -> int:
         """The next record of an append stream; its index. arrays: every variable that this writer is responsible for,
         each as large as its part of the region. SchemaError, CommitPending; StaleWriter when another life began."""
-        self._usable()
+        self.fence.usable()
         if self.schema.mode.indexed:
             raise InvalidValue("the stream is indexed: write_record_at(i, t, arrays)")
         value = self.schema.time_value(t)
         if self._last_t is not None and not value > self._last_t:
             raise InvalidValue(f"times increase: {value} comes after {self._last_t}")
-        given = self._checked(arrays or {})
+        given = self._checked({} if arrays is None else arrays)
         i = self._next
         self._shard_for_append(i // self.schema.shard_time).set(i, given)
         self._pending[i] = value.item()
@@ -130,7 +128,7 @@ class StreamWriter:
     def write_record_at(self, i: int, t: Any, arrays: Mapping[str, Any] | None = None) -> int:
         """The record i of an indexed stream, in any order; written again before its commit, the last one counts.
         t: times[i], bit for bit, where the times are fixed. RecordCommitted, CommitPending."""
-        self._usable()
+        self.fence.usable()
         n = self.schema.mode.n
         if n is None:
             raise InvalidValue("the stream appends: write_record(t, arrays)")
@@ -140,11 +138,11 @@ class StreamWriter:
         times = self.schema.mode.times
         if times is not None and time_hex(value, dtype) != time_hex(times[i], dtype):
             raise InvalidValue(f"record {i} has the time {times[i]!r}, not {value.item()!r}")
-        if self._token is not None and i in self._token.records:
+        if self.token is not None and i in self.token.records:
             raise CommitPending(f"record {i} is named in a token that is not committed yet")
         if self._known.has(i) and not (self.schema.mode.rotate and i != self._known.highest()):
             raise RecordCommitted(f"record {i} is committed; invalidate it first, and commit that")
-        given = self._checked(arrays or {})
+        given = self._checked({} if arrays is None else arrays)
         shard = self._shard_for(i // self.schema.shard_time)
         filled = not shard.full
         shard.set(i, given)
@@ -155,6 +153,8 @@ class StreamWriter:
 
     def _checked(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The arrays of a record, each of its type and shape."""
+        if not isinstance(arrays, Mapping):
+            raise SchemaError(f"a record is a mapping from variables to arrays, not {type(arrays).__name__}")
         for name in arrays:
             if name not in self.mine:
                 if name not in self.schema.variables:
@@ -163,16 +163,7 @@ class StreamWriter:
         missing = [name for name in self.mine if name not in arrays]
         if missing:
             raise SchemaError(f"the record lacks {', '.join(map(repr, missing))}, which {self.role} is responsible for")
-        return {name: self._fits(name, variable, arrays[name]) for name, variable in self.mine.items()}
-
-    def _fits(self, name: str, variable: Variable, given: Any) -> np.ndarray:
-        values = np.asarray(given)
-        if values.dtype != variable.numpy and not np.can_cast(values.dtype, variable.numpy, "safe"):
-            raise SchemaError(f"{name!r} is {variable.dtype}; {values.dtype} does not fit without loss")
-        shape = extents(self.schema, variable, self.region)
-        if values.shape != shape:
-            raise SchemaError(f"{name!r} has the shape {list(values.shape)}, not {list(shape)}")
-        return values
+        return {name: part.taken(arrays[name]) for name, part in self._parts.items()}
 
     def _shard_for_append(self, index: int) -> OpenShard:
         found = self._shards.get(index)
@@ -183,8 +174,15 @@ class StreamWriter:
                     f"time shard {kept[0].index} is full and named in a token that is not committed; flush, or "
                     "acknowledge the receipt"
                 )
-            found = self._shards[index] = OpenShard(self.schema, index, self.mine, self.region)
+            found = self._shards[index] = self._new_shard(index)
         return found
+
+    def _new_shard(self, index: int) -> OpenShard:
+        shard = self._spare.pop() if self._spare else open_shard(self.schema, self._parts)
+        return shard.begin(index)
+
+    def _release_shard(self, index: int) -> None:
+        self._spare = [self._shards.pop(index)]
 
     def _shard_for(self, index: int) -> OpenShard:
         """An open shard of an indexed stream; loaded when it holds records that are to stay."""
@@ -192,26 +190,26 @@ class StreamWriter:
 
     def _load(self, index: int) -> OpenShard:
         """A shard with its committed rows, and with those that this writer published and that are not committed."""
-        shard = OpenShard(self.schema, index, self.mine, self.region)
+        shard = self._new_shard(index)
         rows = range(shard.first, shard.first + shard.capacity)
         rotates = self.schema.mode.rotate
         keep = [i for i in rows if (self._known.has(i) and not rotates) or i in self._pending]
         if keep:
             stored = max(keep) + 1 - shard.first
+            span, fill, blocks = (shard.first, shard.first + stored), shard.first < self._v1, {}
             for name, variable in self.mine.items():
                 part = regions.part(self.schema, variable, self.region)
-                span, fill = (shard.first, shard.first + stored), shard.first < self._v1
-                block = read_part(self.place, self.schema, name, variable, part, span, stored, fill)
-                for i in keep:
-                    shard.arrays[name][i - shard.first] = block[i - shard.first]
-            shard.have = {i - shard.first for i in keep}
+                blocks[name] = read_part(self.place, self.schema, name, variable, part, span, stored, fill)
+            for i in keep:
+                shard.set(i, {name: block[i - shard.first] for name, block in blocks.items()})
+            shard.dirty = False
         self._shards[index] = shard
         return shard
 
     def _named(self, index: int) -> bool:
         """Whether objects of a time shard are named in the outstanding token."""
         size = self.schema.shard_time
-        return self._token is not None and any(i // size == index for i in self._token.records)
+        return self.token is not None and any(i // size == index for i in self.token.records)
 
     def _after_record(self, i: int) -> None:
         """Publish the shard that the record filled, unless a token names it."""
@@ -222,47 +220,50 @@ class StreamWriter:
             self.flush()
         else:
             self._publish(shard)
-            del self._shards[shard.index]
+            self._release_shard(shard.index)
 
     def _publish(self, shard: OpenShard) -> None:
         """Every object of a shard, whole."""
-        for name, variable in self.mine.items():
-            block = shard.arrays[name][: shard.rows]
-            self._put_all(
-                encode_part(self.schema, name, variable, self.region, block, (shard.index,), self._encoders[name])
-            )
+        self._put_all(shard.objects())
         shard.dirty = False
 
-    def _put_all(self, objects: Iterable[tuple[str, bytes]]) -> None:
-        for key, data in objects:
-            self._put(key, data)
-            self._objects[key] = Sealed(len(data), _core.crc32c(data))
+    def _put_all(self, objects: Iterable[tuple[str, Any, Sealed]]) -> None:
+        made: dict[str, Sealed] = {}
 
-    def _put(self, key: str, data: bytes) -> None:
+        def values() -> Iterator[tuple[str, Any]]:
+            for key, data, sealed in objects:
+                made[key] = sealed
+                yield key, data
+
+        self.publish(values())
+        self._objects.update(made)
+
+    def publish(self, values: Iterable[tuple[str, Any]]) -> None:
+        """Put values where they belong. StaleWriter when another life of the stream began meanwhile."""
         try:
-            self.place.put(key, data, self._alive)
+            self.place.publish(values, self._alive)
         except FileNotFoundError:
-            self._alive()  # the temporary file goes when another life begins
+            self._alive()  # the temporary files go when another life begins
             raise
 
     # ---- statics, blobs, attributes ------------------------------------------------------------------------------
 
     def write_static(self, name: str, array: Any) -> None:
         """This writer's part of a variable without time. All that are responsible for it name it in one commit."""
-        self._usable()
+        self.fence.usable()
         if name not in self.schema.statics:
             raise SchemaError(f"the stream has no static {name!r}")
         if name not in self.my_statics:
             raise RegionError(f"{self.role} is not responsible for {name!r}")
-        if self._token is not None and name in self._token.statics:
+        if self.token is not None and name in self.token.statics:
             raise CommitPending(f"the static {name!r} is named in a token that is not committed yet")
         if name in self._known.statics:
             raise RecordCommitted(f"the static {name!r} is committed; invalidate it first, and commit that")
-        self._statics[name] = np.array(self._fits(name, self.my_statics[name], array), self.my_statics[name].numpy)
+        self._statics[name] = self._static_parts[name].taken(array).copy()
 
     def write_blob(self, scope: int | str, key: str, data: bytes) -> None:
         """A small payload. scope: "static", or the index of a record that is not committed; it waits for that one."""
-        self._usable()
+        self.fence.usable()
         if self.version == 1:
             raise SchemaError(
                 "a version 1 manifest has no blobs; create the stream by Owner(1), or with another profile"
@@ -272,39 +273,45 @@ class StreamWriter:
         except ValueError as e:
             raise InvalidValue(str(e)) from None
         where: Scope = None if scope == "static" else self._record_scope(scope)
-        if self._token is not None and (where, key) in self._token.blobs:
+        if self.token is not None and (where, key) in self.token.blobs:
             raise CommitPending(f"the blob {key!r} is named in a token that is not committed yet")
         if where is None and (None, self.role.id, key) in self._known.blobs:
             raise RecordCommitted(
                 f"the blob {key!r} is committed; invalidate {blob_key(None, self.role.id, key)!r} first"
             )
-        self._blobs[where, key] = bytes(data)
+        try:
+            self._blobs[where, key] = memoryview(data).tobytes()
+        except TypeError:
+            raise InvalidValue(f"a blob is bytes, not {type(data).__name__}") from None
 
     def _record_scope(self, scope: Any) -> int:
         if isinstance(scope, bool) or not isinstance(scope, (int, np.integer)):
             raise InvalidValue(f'the scope of a blob is "static" or the index of a record, not {scope!r}')
         i = int(scope)
-        if self._token is not None and i in self._token.records:
+        if self.token is not None and i in self.token.records:
             raise CommitPending(f"record {i} is named in a token that is not committed yet")
         rotates = self.schema.mode.rotate and i != self._known.highest()
         if i not in self._pending and self._known.has(i) and not rotates:
             raise RecordCommitted(f"record {i} is committed; its blobs are written with it")
-        if not 0 <= i < (self.schema.mode.n or i + 1):
-            raise InvalidValue(f"record {i} lies not in [0, {self.schema.mode.n})")
+        n = self.schema.mode.n
+        if i < 0 or (n is not None and i >= n):
+            raise InvalidValue(f"record {i} lies not in [0, {'...' if n is None else n})")
         return i
 
     def set_attrs(self, attrs: Mapping[str, Any]) -> None:
         """The attributes of the stream, whole, from the next commit on. Owner."""
         self._owner("set_attrs")
         strict_attrs(attrs, "the stream")
-        self._attrs = dict(attrs)
+        self._attrs = copy.deepcopy(dict(attrs))
 
     def invalidate(self, what: Any) -> None:
         """Records by index (indexed streams), statics by name, static blobs by object key: from the next commit on they
         are not committed any more, and after it may be written again. Owner."""
         self._owner("invalidate")
-        names = [what] if isinstance(what, (str, int, np.integer)) else list(what)
+        names = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
         for name in names:
+            if isinstance(name, bool) or not isinstance(name, (str, int, np.integer)):
+                raise InvalidValue(f"what is invalidated is the index of a record or a name, not {name!r}")
             if isinstance(name, str):
                 blobs = {blob_key(*blob) for blob in self._known.blobs if blob[0] is None}
                 if name not in self._known.statics and name not in blobs:
@@ -329,7 +336,7 @@ class StreamWriter:
 
     def flush(self) -> Any:
         """Publish all that was written. The token for the owner; a single writer commits it, and gets the receipt."""
-        self._usable()
+        self.fence.usable()
         self._settle()
         if self._alive() > self.base:
             self.refresh()
@@ -339,21 +346,21 @@ class StreamWriter:
                 self._publish(shard)
         for name, values in self._statics.items():
             if values is not None:
-                variable = self.my_statics[name]
-                self._put_all(encode_part(self.schema, name, variable, self.region, values, (), self._encoders[name]))
+                self._put_all(self._static_parts[name].objects(values))
                 self._statics[name] = None
         for (scope, key), data in self._blobs.items():
             if data is not None and (scope is None or scope in self._pending):
-                self._put_all([(blob_key(scope, self.role.id, key), data)])
+                sealed = Sealed(len(data), _core.crc32c(data))
+                self._put_all([(blob_key(scope, self.role.id, key), data, sealed)])
                 self._blobs[scope, key] = None
         self.place.sync()
-        self._token = self._made_token()
+        self.token = self._made_token()
         self._drop_full()
-        return self.commit([self._token]) if isinstance(self.role, Single) else self._token
+        return self.commit([self.token]) if isinstance(self.role, Single) else self.token
 
     def _drop_full(self) -> None:
         for index in [k for k, s in self._shards.items() if s.full and not s.dirty]:
-            del self._shards[index]
+            self._release_shard(index)
 
     def _made_token(self) -> Token:
         records = tuple(sorted(self._pending))
@@ -385,6 +392,8 @@ class StreamWriter:
         if self._alive() != self.base:
             raise StaleWriter(f"{self.place.name}: another writer committed; this one resumes")
         assert self.manifest is not None
+        if isinstance(tokens, (str, bytes, Mapping, Token)) or not isinstance(tokens, Iterable):
+            raise CommitError(f"a commit takes the tokens of all writers, not one {type(tokens).__name__}")
         plan = commits.check(self, list(tokens), self._invalid, self._attrs)
         if plan is None:
             return self._receipt
@@ -416,7 +425,7 @@ class StreamWriter:
     def acknowledge(self, receipt: Any) -> None:
         """Take note of a commit. Of one that is known already, nothing happens; a receipt of another stream or life, or
         one that is not the next, is refused by CommitError."""
-        self._usable()
+        self.fence.usable()
         found = receipt if isinstance(receipt, Receipt) else Receipt.from_json(receipt)
         if (found.stream_id, found.epoch) != (self.stream_id, self.epoch):
             raise CommitError(
@@ -428,16 +437,21 @@ class StreamWriter:
             return
         if found.commit_seq != self.base + 1:
             raise CommitError(f"the receipt is of commit {found.commit_seq}, this writer knows {self.base}: refresh()")
+        strange = sorted(set(found.records) - self._pending.keys())
+        if strange:
+            raise CommitError(
+                f"the receipt is forged: it has record {strange[0]}, which this writer did not write", retry=False
+            )
         self._rebase(found)
 
     def refresh(self) -> None:
         """Take note of what the manifest says. CommitError when it has a commit that does not cover the token."""
-        self._usable()
+        self.fence.usable()
         found = self._read()
         if found.commit_seq <= self.base:
             return
-        if self._token is not None:
-            commits.check_covered(self._token, found, self.role.id)
+        if self.token is not None:
+            commits.check_covered(self.token, found, self.role.id)
         receipt = commits.receipt_between(self._known, found, self._pending, self._statics, self._blobs)
         if self.manifest is not None:
             self._adopt(found, receipt)
@@ -446,7 +460,7 @@ class StreamWriter:
 
     def _rebase(self, receipt: Receipt) -> None:
         """What was committed leaves this writer, the rest stays for the next flush."""
-        self.base, self._token, known = receipt.commit_seq, None, self._known
+        self.base, self.token, known = receipt.commit_seq, None, self._known
         known.commit_seq = receipt.commit_seq
         for i in receipt.records:
             t = self._pending.pop(i, None)
@@ -491,50 +505,22 @@ class StreamWriter:
     # ---- life ----------------------------------------------------------------------------------------------------
 
     def _alive(self) -> int:
-        """The commit that the manifest has. StaleWriter when it is of another stream or life, or is gone."""
-        self.place.still_there()
-        raw = self.place.head(KEY, HEAD_BYTES)
-        if raw is None:
-            raise StaleWriter(f"{self.place.name}: the manifest is gone; this writer writes nothing more")
-        if self.version == 1:
-            return self.base
-        head = parse_head(raw)
-        if head is None or head[:2] != (self.stream_id, self.epoch):
-            found = "another stream" if head is None or head[0] != self.stream_id else f"epoch {head[1]}"
-            raise StaleWriter(
-                f"{self.place.name}: the stream is {found} now, this writer is of epoch {self.epoch}; resume"
-            )
-        return head[2]
+        """The commit that the manifest has. StaleWriter."""
+        return self.fence.commit_seq(self.base)
 
     def _read(self) -> Manifest:
-        """The manifest; under fsync it is there for good before anything follows from it."""
-        self.place.sync_key(KEY)
-        raw = self.place.get(KEY)
-        if raw is None:
-            raise StaleWriter(f"{self.place.name}: the manifest is gone; this writer writes nothing more")
-        found = parse_manifest(raw, f"{self.place.name}/{KEY}")
-        if self.version == 1 and found.version == 1:
-            found.stream_id, found.epoch = self.stream_id, self.epoch
-            found.commit_seq = self.base + (found.count > self._known.count)
-        if (found.stream_id, found.epoch) != (self.stream_id, self.epoch):
-            raise StaleWriter(f"{self.place.name}: the stream was resumed or replaced; this writer writes nothing more")
-        return found
+        """The manifest. StaleWriter."""
+        return self.fence.read(self.base, self._known.count)
 
     def _owner(self, what: str) -> None:
-        self._usable()
+        self.fence.usable()
         if not self.role.owns:
             raise InvalidValue(f"{what} is for the owner, not for {self.role}")
-
-    def _usable(self) -> None:
-        if self._closed:
-            raise ClosedError(f"{self.place.name}: the writer is closed")
-        if os.getpid() != self._pid:
-            raise StaleWriter(f"{self.place.name}: the writer belongs to the parent process; join or resume")
 
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return self._closed
+        return self.fence.closed
 
     @property
     def n_committed(self) -> int:
@@ -549,7 +535,7 @@ class StreamWriter:
     def close(self, tokens: Iterable[Any] = ()) -> None:
         """Let go of lock and claim. With tokens the owner commits them first; without, nothing is committed.
         CommitPending when a contributor or single writer holds records that were never flushed."""
-        if self._closed:
+        if self.fence.closed:
             return
         try:
             given = list(tokens)
@@ -557,22 +543,15 @@ class StreamWriter:
                 self.commit(given)
         finally:
             self._let_go()
-        named = set(self._token.records) if self._token is not None else set()
+        named = set(self.token.records) if self.token is not None else set()
         lost = sorted(set(self._pending) - named)
         if lost and (isinstance(self.role, Single) or not self.role.owns):
             raise CommitPending(f"{self.role} closed with {len(lost)} records, from {lost[0]}, that were never flushed")
 
     def _let_go(self) -> None:
-        self._closed = True
         self._shards.clear()
-        try:
-            claim = f"locks/{self.epoch}-{self.role.id}"
-            if os.getpid() == self._pid and self.place.get(claim) == self._claim:
-                self.place.delete(claim)
-                if isinstance(self.role, Single):
-                    self.place.tidy()
-        finally:
-            self._release()
+        self._spare.clear()
+        self.fence.let_go()
 
     def __enter__(self) -> StreamWriter:
         return self
@@ -585,15 +564,7 @@ class StreamWriter:
             self._let_go()
             return
         try:
-            if isinstance(self.role, Single) and not self._closed:
+            if isinstance(self.role, Single) and not self.fence.closed:
                 self.flush()
         finally:
             self.close()
-
-
-def require_manifest(place: Place, raw: bytes | None = None) -> Manifest:
-    """The manifest of a stream, from its bytes when they were read already. NotARecord when there is none."""
-    raw = place.get(KEY) if raw is None else raw
-    if raw is None:
-        raise NotARecord(f"{place.name}: there is no {KEY}: no stream, or one whose creation was not finished")
-    return parse_manifest(raw, f"{place.name}/{KEY}")

@@ -51,6 +51,7 @@ TARGETS = [
     Target("segment", memory=1),
     Target("packed", memory=1),
     Target("metrics", 4096),
+    Target("stream", 4096),
     Target("shard", memory=320),
     Target("codec", memory=4),
     Target("index", memory=1),

@@ -85,7 +85,7 @@ class Crew:
     def resume(self, regions: list[Any] | None = None, **more: Any) -> None:
         """All drop what they have, and come back."""
         for writer in getattr(self, "writers", []):
-            writer._release()
+            writer.fence.release()
         options = {k: v for k, v in self.options.items() if k != "overwrite"}
         if regions is None:
             self.writers = [stream.resume(self.base, Single(), **options, **more)]

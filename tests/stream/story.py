@@ -227,7 +227,7 @@ class Story:
 
     def _leave(self) -> None:
         for writer in getattr(self.crew, "writers", []):
-            writer._release()
+            writer.fence.release()
         self.crew = None
 
     # ---- recovery ----------------------------------------------------------------------------------------------

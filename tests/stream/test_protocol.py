@@ -419,7 +419,7 @@ def test_a_writer_of_an_earlier_life_writes_nothing(crew: Crew, base: Any) -> No
 
 def test_a_writer_of_a_replaced_stream_writes_nothing(crew: Crew, base: Any) -> None:
     old = crew.writers
-    old[0]._release()
+    old[0].fence.release()
     fresh = stream.create(base, crew.schema, Owner(4), TWO_BY_TWO[0], partition_dims=["lat", "lon"], overwrite=True)
     stream.join(base, Contributor(1), TWO_BY_TWO[1])
     before = contents(base)
