@@ -20,7 +20,7 @@ def check_name(name: object, what: str, reserved: Collection[str] = NO_NAMES) ->
     """`name`, when a node of a record may be called so; else SchemaError. `what` it names is said in the message."""
     if not isinstance(name, str):
         raise SchemaError(f"the name of a {what} is a string, not {name!r}")
-    wrong = _fault(name)
+    wrong = fault(name)
     if wrong:
         raise SchemaError(f"{name!r} cannot name a {what}: {wrong}; choose another name")
     if name in reserved:
@@ -33,7 +33,8 @@ def is_own_file(name: str) -> bool:
     return name == ".durable" or (name.startswith(".") and name.endswith(".tmp"))
 
 
-def _fault(name: str) -> str:
+def fault(name: str) -> str:
+    """Why no node can be called so; empty when it can."""
     if not name:
         return "it is empty"
     if name in (".", "..", "zarr.json"):

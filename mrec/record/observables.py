@@ -197,7 +197,7 @@ def read_observable(store: Store, name: str) -> Observable | None:
     column_type(array.meta)
     check_document(document.attrs, document.path, CorruptData)
     values = array.read() if array.shape else np.asarray(array[()], array.dtype)
-    return Observable._made(values, document.attrs)
+    return Observable._made(values, dict(document.attrs))
 
 
 def check_document(document: Mapping[str, Any], where: str, error: type[MrecError]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def _box_array(group: Group, name: str, data_type: str, shape: tuple[int, ...]) 
 # ---- document ----------------------------------------------------------------------------------------------------
 
 
-def read_meta(attributes: dict[str, Any], section: str) -> dict[str, Any]:
+def read_meta(attributes: Mapping[str, Any], section: str) -> dict[str, Any]:
     """The typed document in a group's attributes: each key under its tag, without one as it looks."""
     types = attributes.get("_meta_types", {})
     if not isinstance(types, dict):
