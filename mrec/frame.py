@@ -40,8 +40,8 @@ class Block(MutableMapping[str, Array]):
         targets: Mapping[str, str] | None = None,
     ) -> None:
         self._columns: dict[str, Array] = {}
-        self._nrows = nrows
-        self.structural_shape = None if structural_shape is None else tuple(structural_shape)
+        self._nrows = None if nrows is None else checked_rows(nrows, "nrows")
+        self.structural_shape = None if structural_shape is None else checked_shape(structural_shape)
         self.precision = dict(precision or {})
         self.targets = dict(targets or {})
         for name, values in (columns or {}).items():
@@ -91,9 +91,7 @@ class Block(MutableMapping[str, Array]):
     def __setitem__(self, name: str, values: Any) -> None:
         if not isinstance(name, str):
             raise SchemaError(f"the name of a column is a string, not {name!r}")
-        array = np.asanyarray(values)
-        if array.dtype.kind == "U" and not hasattr(values, "dtype"):
-            array = np.array(values, dtype=np.dtypes.StringDType())  # keeps NULs at the end
+        array = as_column(values, f"column {name!r}")
         if array.ndim == 0:
             raise SchemaError(f"column {name!r} takes one value a row, not the single value {values!r}")
         others = self._columns.keys() - {name}
@@ -270,6 +268,33 @@ def _as_block(name: str, block: Any) -> Block:
     if isinstance(block, Mapping):
         return Block(block)
     raise SchemaError(f"block {name!r} takes a Block or a mapping of column names to arrays, not {block!r}")
+
+
+def as_column(values: Any, what: str) -> np.ndarray:
+    """Values as an array; strings in a list as StringDType, which keeps NULs at their ends. SchemaError for none."""
+    try:
+        array = np.asanyarray(values)
+        if array.dtype.kind == "U" and not hasattr(values, "dtype"):
+            array = np.array(values, dtype=np.dtypes.StringDType())
+    except UnicodeEncodeError as e:
+        raise SchemaError(f"{what}: a lone surrogate cannot be stored as UTF-8: {e.object!r}") from None
+    except ValueError as e:
+        raise SchemaError(f"{what}: {e}") from None
+    return array
+
+
+def checked_rows(value: Any, what: str) -> int:
+    """A number of rows; SchemaError, which says `what` it is, when it is none."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not 0 <= value < 2**63:
+        raise SchemaError(f"{what} is a number of rows, 0 or more, not {value!r}")
+    return int(value)
+
+
+def checked_shape(value: Any) -> tuple[int, ...]:
+    """The structural shape of a block; SchemaError when it is none."""
+    if not isinstance(value, (tuple, list, np.ndarray)):
+        raise SchemaError(f"structural_shape is a tuple of lengths, not {value!r}")
+    return tuple(checked_rows(n, "each length of structural_shape") for n in value)
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import warnings
 from collections.abc import Collection, Iterable
@@ -15,12 +16,19 @@ FRAME_BLOCKS = frozenset({"box"})
 FRAME_COLUMNS = frozenset({"_validity"})
 NO_NAMES: frozenset[str] = frozenset()
 
+#: The sections that are made whole beside their places.
+SECTIONS = ("meta", "frame", "system", "forcefield", "observables", "metrics", "status", "method")
+_MADE = frozenset(f".{name}.tmp" for name in (*SECTIONS, "trajectory"))
+_ASIDE = {f".{name}.old": name for name in SECTIONS}
+#: A document, or a value of a store, that is about to get its name.
+_ABOUT = re.compile(r"\.(zarr\.json|[0-9a-f]{16})\.tmp")
+
 
 def check_name(name: object, what: str, reserved: Collection[str] = NO_NAMES) -> str:
     """`name`, when a node of a record may be called so; else SchemaError. `what` it names is said in the message."""
     if not isinstance(name, str):
         raise SchemaError(f"the name of a {what} is a string, not {name!r}")
-    wrong = _fault(name)
+    wrong = fault(name)
     if wrong:
         raise SchemaError(f"{name!r} cannot name a {what}: {wrong}; choose another name")
     if name in reserved:
@@ -28,12 +36,38 @@ def check_name(name: object, what: str, reserved: Collection[str] = NO_NAMES) ->
     return name
 
 
+def check_new_name(name: object, what: str, reserved: Collection[str] = NO_NAMES) -> str:
+    """The same for a node that is to be written, which may not be called as a writer calls a file of its own."""
+    checked = check_name(name, what, reserved)
+    if is_own_file(checked):
+        raise SchemaError(f"{name!r} cannot name a {what}: it is what a writer calls a file of its own; choose another")
+    return checked
+
+
 def is_own_file(name: str) -> bool:
     """Whether a writer keeps a file of this name beside the nodes of a group: legal to read, not to write."""
     return name == ".durable" or (name.startswith(".") and name.endswith(".tmp"))
 
 
-def _fault(name: str) -> str:
+def is_made(name: str) -> bool:
+    """Whether a directory in a record is one that a section is made in, or was moved aside to."""
+    return name in _MADE or name in _ASIDE
+
+
+def is_temporary(key: str) -> bool:
+    """Whether a file of a record is one that a writer had not finished."""
+    first, last = key.partition("/")[0], key.rpartition("/")[2]
+    return first in _MADE or bool(_ABOUT.fullmatch(last)) or (first == "trajectory" and is_own_file(last))
+
+
+def in_place(key: str) -> str:
+    """The key of a file, also of one in a section that a kill left aside."""
+    first, slash, rest = key.partition("/")
+    return f"{_ASIDE[first]}{slash}{rest}" if first in _ASIDE else key
+
+
+def fault(name: str) -> str:
+    """Why no node can be called so; empty when it can."""
     if not name:
         return "it is empty"
     if name in (".", "..", "zarr.json"):

@@ -7,11 +7,13 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from mrec._core import Lock, copy, crc32, sync_found
 from mrec.errors import CorruptData, InvalidValue, NotARecord, RecordExists, RecordNotFound
 from mrec.record import Record
+from mrec.record.publish import held_log
+from mrec.record.settled import marks_of, settled
 from mrec.trajectory.closed import Piece, closed_files
 from mrec.trajectory.writer import lock_errors
 from mrec.zarr.zip import ZipStore
@@ -29,7 +31,8 @@ def pack(path: PathLike, remove: bool = False) -> str:
     The same record makes the same bytes. A record whose writer never closed it is packed as it reads. A file of that
     name is replaced, whole or not at all; the record stays as it is, unless `remove`, which deletes it afterwards.
 
-    RecordLocked while a writer has the record; InvalidValue when it holds a link, or a file name that is not UTF-8.
+    RecordLocked while a writer has the record, or, with `remove`, a MetricsLog; InvalidValue when it holds a link, or a
+    file name that is not UTF-8. A section that is replaced meanwhile is packed as it is then.
 
     >>> mrec.pack("water.mrec").endswith("water.mrec.zip")
     True
@@ -46,12 +49,13 @@ def pack(path: PathLike, remove: bool = False) -> str:
     with lock_errors(root):
         lock = Lock(root)
     try:
-        with _replacing(target) as fd:
-            write_zip(fd, target, closed_files(root))
-            lock.check()  # all of it was read from this record
-        if remove:
-            lock.check()
-            _remove(root)
+        with held_log(root) if remove else nullcontext():
+            with _replacing(target) as fd:
+                settled(lambda: marks_of(root), lambda: write_zip(fd, target, closed_files(root)), root)
+                lock.check()  # all of it was read from this record
+            if remove:
+                lock.check()
+                _remove(root)
     finally:
         lock.release()
     return target
@@ -97,7 +101,8 @@ def unpack(zip: PathLike, target: PathLike | None = None) -> str:
 
 
 def write_zip(fd: int, path: str, pieces: Iterable[Piece]) -> None:
-    """Write a zip file of these files to the new, empty file open as `fd`; InvalidValue for a name not in UTF-8."""
+    """Make the file open as `fd` a zip file of these files; InvalidValue for a name not in UTF-8."""
+    os.ftruncate(fd, 0)
     at, directory = 0, []
     for piece in sorted(pieces, key=_zip_name):
         entry = _add(fd, path, at, piece)

@@ -107,3 +107,16 @@ def test_frame_blocks_can_be_set():
         frame["atoms"] = [1.0]
     assert Frame(time=float("nan")) == Frame(time=float("nan"))
     assert Frame(values={"a": 1}) != Frame(values={"a": 1.0})
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"nrows": -1}, {"nrows": 2.5}, {"nrows": True}, {"nrows": 2**63}, {"structural_shape": (-1, -2)},
+     {"structural_shape": (2.0,)}, {"structural_shape": 4}, {"columns": {"a": ["\ud800"]}},
+     {"columns": {"a": [[1], [1, 2]]}}],
+    ids=str,
+)  # fmt: skip
+def test_blocks_that_are_none(how):
+    with pytest.raises(SchemaError):
+        Block(how.get("columns"), nrows=how.get("nrows"), structural_shape=how.get("structural_shape"))
+    assert Block(nrows=np.int64(3)).nrows == 3 and Block(structural_shape=np.array([0, 2])).structural_shape == (0, 2)

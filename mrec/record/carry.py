@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Collection, Iterator
 
 from mrec.errors import MrecError
+from mrec.names import in_place, is_temporary
 from mrec.trajectory.schema import Schema
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
 from mrec.zarr.store import FilesystemStore, Store
@@ -46,14 +47,14 @@ def extras(store: Store, schema: Schema) -> Iterator[tuple[str, str]]:
     nodes = {f"trajectory/{path}".rstrip("/"): kind for path, kind in _nodes(schema)}
     for key in store.walk("trajectory"):
         group = _group_of(key, nodes)
-        if group is not None and not is_leftover(key):
+        if group is not None and not is_temporary(key):
             yield key, group
 
 
 def carry_beside(store: Store, target: str, leave: Collection[str] = ()) -> None:
     """Copy everything but the trajectory into a record, without the files whose keys are in `leave`."""
     for key in store.walk():
-        if not key.startswith("trajectory/") and key not in leave and not is_leftover(key):
+        if not key.startswith("trajectory/") and key not in leave and not is_temporary(key) and in_place(key) == key:
             _copy(store, key, target)
 
 
@@ -76,11 +77,6 @@ def _group_of(key: str, nodes: dict[str, str]) -> str | None:
     while parent not in nodes:
         parent = parent.rpartition("/")[0]
     return parent if nodes[parent] == "group" else None
-
-
-def is_leftover(key: str) -> bool:
-    """A file, or a file in a directory, that a writer had not finished or not removed."""
-    return any(part == ".durable" or (part[:1] == "." and part.endswith((".tmp", ".old"))) for part in key.split("/"))
 
 
 def _copy(store: Store, key: str, target: str) -> None:

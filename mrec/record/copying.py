@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mrec._core import Lock, crc32
 from mrec.errors import CorruptData, InvalidValue
 from mrec.record.output import new_file, new_record
+from mrec.record.publish import remove_tree
+from mrec.record.settled import marks_of, settled
 from mrec.zarr.write import sync_directories
 from mrec.zarr.zip import ZipStore
 
@@ -30,22 +32,39 @@ def copy_record(record: Record, path: str | os.PathLike[str], without: Collectio
     _refuse_rest(record, without)
     if target.startswith(record.path + os.sep):
         raise InvalidValue(f"{target} lies within the record that is copied")
-    with _pieces(record) as pieces:
-        wanted = (piece for piece in pieces if piece.key.partition("/")[0] not in without)
-        if target.endswith(".zip"):
-            from mrec.pack import write_zip
+    with _reading(record) as pieces:
 
+        def wanted() -> Iterator[Piece]:
+            return (piece for piece in pieces() if piece.key.partition("/")[0] not in without)
+
+        if target.endswith(".zip"):
             with new_file(target, overwrite) as made:
-                fd = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-                try:
-                    write_zip(fd, made, wanted)
-                finally:
-                    os.close(fd)
+                _settled(record.path, lambda: _make_zip(made, wanted()))
         else:
             with new_record(target, overwrite) as made:
-                for piece in wanted:
-                    _put(piece, os.path.join(made, piece.key))
+                _settled(record.path, lambda: _make_directory(made, wanted()))
                 sync_directories(made)
+
+
+def _settled(root: str, make: Callable[[], None]) -> None:
+    """Make the copy, again when a section was replaced meanwhile."""
+    settled(lambda: marks_of(root) if os.path.isdir(root) else None, make, root)
+
+
+def _make_zip(made: str, pieces: Iterator[Piece]) -> None:
+    from mrec.pack import write_zip
+
+    fd = os.open(made, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        write_zip(fd, made, pieces)
+    finally:
+        os.close(fd)
+
+
+def _make_directory(made: str, pieces: Iterator[Piece]) -> None:
+    remove_tree(made)
+    for piece in pieces:
+        _put(piece, os.path.join(made, piece.key))
 
 
 def _refuse_rest(record: Record, without: Collection[str]) -> None:
@@ -56,18 +75,19 @@ def _refuse_rest(record: Record, without: Collection[str]) -> None:
 
 
 @contextmanager
-def _pieces(record: Record) -> Iterator[Iterator[Piece]]:
-    """The files of a record; while they are copied no trajectory is written."""
+def _reading(record: Record) -> Iterator[Callable[[], Iterator[Piece]]]:
+    """What lists the files of a record; while they are copied no trajectory is written."""
     from mrec.trajectory.closed import closed_files
     from mrec.trajectory.writer import lock_errors
 
     if not os.path.isdir(record.path):
-        yield _entries(ZipStore(record.path))
+        store = ZipStore(record.path)
+        yield lambda: _entries(store)
         return
     with lock_errors(record.path):
         lock = Lock(record.path)
     try:
-        yield closed_files(record.path)
+        yield lambda: closed_files(record.path)
         lock.check()
     finally:
         lock.release()

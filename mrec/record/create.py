@@ -13,9 +13,10 @@ from mrec.errors import InvalidValue, NotARecord, RecordExists
 from mrec.record import publish
 from mrec.record.observables import write_observables
 from mrec.record.output import new_record
-from mrec.record.record import KINDS, Record, check_version, checked_document
+from mrec.record.record import KINDS, Record, check_version
 from mrec.record.write import write_frame_section
 from mrec.trajectory.schema import Schema
+from mrec.zarr.json import checked
 from mrec.zarr.metadata import GroupMeta
 from mrec.zarr.write import sync_directories, sync_directory
 
@@ -56,18 +57,18 @@ def create(
         raise InvalidValue(f"a record holds one of {', '.join(KINDS)}; give one of them")
     if options and trajectory is None:
         raise InvalidValue(f"{', '.join(options)}: only a trajectory has such options")
-    checked = checked_document("meta", _with_units(meta, units))
-    check_version(checked, root)
+    identity = checked(_with_units(meta, units), "meta")
+    check_version(identity, root)
     with new_record(root, overwrite) as made:
         os.mkdir(made)
         publish.write_file(os.path.join(made, "zarr.json"), GroupMeta().document().encode())
-        publish.document(made, "meta", checked)
+        publish.document(made, "meta", identity)
         for name, given in frames.items():  # each may refer to those before it
             if given is not None:
                 write_frame_section(made, name, given)
         for name, document in documents.items():
             if document is not None:
-                publish.document(made, name, checked_document(name, document))
+                publish.document(made, name, checked(document, name))
         if trajectory is not None:
             add_trajectory(made, trajectory, **options)
         if observables:
@@ -77,6 +78,8 @@ def create(
 
 
 def _with_units(meta: Mapping[str, Any] | None, units: Mapping[str, str] | None) -> dict[str, Any]:
+    if meta is not None and not isinstance(meta, Mapping):
+        raise InvalidValue(f"meta: a document is a dict, not {meta!r}")
     document = dict(meta or {})
     if units is None:
         return document
@@ -99,7 +102,7 @@ def add_trajectory(root: str, schema: Schema, **options: Any) -> None:
     try:
         if os.path.lexists(target):
             raise RecordExists(f"{root} has a trajectory; append to it with TrajectoryWriter.open")
-        shutil.rmtree(made, ignore_errors=True)
+        publish.clear(root, trajectory=True)
         TrajectoryWriter(made, schema, **options).close()
         os.rename(os.path.join(made, "trajectory"), target)
         sync_directory(root)

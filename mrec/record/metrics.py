@@ -12,6 +12,7 @@ import numpy as np
 
 from mrec.dtypes import TAGS, from_json
 from mrec.errors import CorruptData, UnknownName
+from mrec.record.whole import read_whole
 from mrec.zarr.array import Array
 from mrec.zarr.codecs import is_int
 from mrec.zarr.group import Group
@@ -224,5 +225,5 @@ def _array(group: Group, name: str, data_type: str, count: int) -> list[Any]:
     array = group[name] if name in group else None
     if not isinstance(array, Array) or array.meta.data_type != data_type or array.shape != (count,):
         raise CorruptData(f"{group.store.path(group.path)}/{name}: no {data_type}[{count}], as the catalog says")
-    found: list[Any] = array.read().tolist()
+    found: list[Any] = read_whole(array).tolist()
     return found

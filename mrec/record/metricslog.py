@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -14,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from mrec.dtypes import DTYPES, TAGS, check_text, exact_scalar, json_text, to_json
+from mrec.dtypes import DTYPES, TAGS, check_text, exact_scalar, to_json
 from mrec.errors import ClosedError, ForkedHandle, InvalidValue, NotARecord, RecordLocked, SchemaError
 from mrec.names import is_own_file
 from mrec.record import publish
 from mrec.record.metrics import LOG, SCALAR, SECTION, Curve, read_metrics, replay, safe, wal
 from mrec.zarr.group import Group
+from mrec.zarr.json import checked
 from mrec.zarr.metadata import GroupMeta
 from mrec.zarr.store import FilesystemStore
 from mrec.zarr.write import codecs_of, sync_directory, write_array, write_group
@@ -51,6 +53,7 @@ class MetricsLog:
         self.path = name
         self._root: str | None = None
         self._fd = -1
+        self._file, self._own = "", (0, 0)
         self._curves: dict[str, Curve] = {}
         self._lines = self._bytes = 0
         self._failed: OSError | None = None
@@ -88,7 +91,7 @@ class MetricsLog:
         except BaseException:
             os.close(fd)
             raise
-        self._fd = fd
+        self._fd, self._file, self._own = fd, file, _identity(os.fstat(fd))
 
     def _cut(self, fd: int, file: str) -> None:
         """Take in what is there, and cut a torn last line."""
@@ -128,20 +131,31 @@ class MetricsLog:
         and a later value with the same step replaces the earlier one. tags: JSON that goes with the event. time: when
         it was, with an offset from UTC; now by default. What is refused is refused whole (SchemaError, InvalidValue).
 
-        An OSError says that the log could not be written; the log then takes nothing more, and is opened again.
+        An OSError says that the log could not be written, or is not in its place any more (ENOENT, ESTALE). It takes
+        nothing more then.
         """
         self._use()
+        self._check_place()
         values = dict(key) if isinstance(key, Mapping) else {key: value}
         number = None if step is None else _step(step)
         moment = _moment(time)
-        checked = {name: _value(name, given) for name, given in values.items()}
-        for name in checked:
+        events = {name: _value(name, given) for name, given in values.items()}
+        for name in events:
             self._check_key(name, number)
-        kept = None if tags is None else _tags(tags)
-        lines = [_line(name, number, moment, given, kept) for name, given in checked.items()]
+        kept = None if tags is None else checked(tags, "tags")
+        lines = [_line(name, number, moment, given, kept) for name, given in events.items()]
         self._write("".join(lines).encode())
-        for name, given in checked.items():
+        for name, given in events.items():
             self._curves.setdefault(name, Curve()).add(given, number, moment)
+
+    def _check_place(self) -> None:
+        """The log goes on in an open file; what is put into one that was moved away or replaced, nobody would find."""
+        try:
+            if _identity(os.stat(self._file)) != self._own:
+                raise OSError(errno.ESTALE, "another log is in the place of this one", self._file)
+        except OSError as e:
+            self._failed = e
+            raise
 
     def _check_key(self, key: str, step: int | None) -> None:
         curve = self._curves.get(key)
@@ -179,6 +193,7 @@ class MetricsLog:
     def flush(self) -> None:
         """Sync the log, and in a record write the arrays of all series in place of those that were there, at once."""
         self._use()
+        self._check_place()
         try:
             os.fsync(self._fd)
             if self._root is not None:
@@ -197,16 +212,15 @@ class MetricsLog:
             publish.write_file(document, GroupMeta(attributes).document().encode())
             for key, curve in self._curves.items():
                 _write_series(made, key, curve)
-        self._follow(os.path.join(root, LOG))
+        self._follow()
 
-    def _follow(self, file: str) -> None:
+    def _follow(self) -> None:
         """Go on in the log that is now in the record: the same file, but where the file system has no links."""
-        now, own = os.stat(file), os.fstat(self._fd)
-        if (now.st_dev, now.st_ino) != (own.st_dev, own.st_ino):
-            fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-            _lock(fd, file)
+        if _identity(os.stat(self._file)) != self._own:
+            fd = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            _lock(fd, self._file)
             os.close(self._fd)
-            self._fd = fd
+            self._fd, self._own = fd, _identity(os.fstat(fd))
 
     def close(self) -> None:
         """Flush, and let go of the log. Closing twice is no error."""
@@ -282,6 +296,10 @@ def _refuse_inside(file: str) -> None:
         parent = os.path.dirname(parent)
 
 
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
 def _lock(fd: int, file: str) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -342,15 +360,6 @@ def _moment(time: datetime | None) -> str:
     elif not isinstance(time, datetime) or time.utcoffset() is None:
         raise InvalidValue(f"time= takes a datetime with an offset from UTC (tzinfo), not {time!r}")
     return time.isoformat(timespec="microseconds")
-
-
-def _tags(tags: Any) -> Any:
-    if not isinstance(tags, Mapping):
-        raise InvalidValue(f"tags is a dict, not {tags!r}")
-    try:
-        return json.loads(json_text(dict(tags)))
-    except ValueError as e:
-        raise InvalidValue(f"tags: {e}") from None
 
 
 def _line(key: str, step: int | None, moment: str, value: float, tags: Any) -> str:

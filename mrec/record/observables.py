@@ -13,9 +13,10 @@ import numpy as np
 from mrec import dtypes
 from mrec.dtypes import DTYPES
 from mrec.errors import CorruptData, MrecError, SchemaError, UnknownName
-from mrec.frame import same_bits
-from mrec.names import check_name, warn_lookalikes
+from mrec.frame import as_column, same_bits
+from mrec.names import check_new_name, warn_lookalikes
 from mrec.record import publish
+from mrec.record.whole import read_whole
 from mrec.trajectory.coerce import coerce_column
 from mrec.trajectory.infer import infer_column
 from mrec.trajectory.schema import Column
@@ -49,7 +50,7 @@ class Observable:
     __slots__ = ("meta", "values")
 
     def __init__(self, values: Any, kind: str, description: str, time_dependent: bool, **more: Any) -> None:
-        self.values: np.ndarray = _as_array(values)
+        self.values: np.ndarray = as_column(values, "the values of an observable")
         self.meta: dict[str, Any] = {
             "kind": kind,
             "description": description,
@@ -104,13 +105,6 @@ class Observable:
         kind = "string" if self.values.dtype.kind in "OTU" else self.values.dtype.name
         unit = f" in {self.unit}" if self.unit else ""
         return f"<Observable {self.kind}: {kind}{list(self.values.shape)}{unit}, {self.description}>"
-
-
-def _as_array(values: Any) -> np.ndarray:
-    array = np.asanyarray(values)
-    if array.dtype.kind == "U" and not hasattr(values, "dtype"):
-        array = np.array(values, dtype=np.dtypes.StringDType())  # keeps NULs at the end
-    return array
 
 
 class Observables(MutableMapping[str, Observable]):
@@ -196,8 +190,8 @@ def read_observable(store: Store, name: str) -> Observable | None:
         raise CorruptData(f"{document.path}: an array stands where a group has to be")
     column_type(array.meta)
     check_document(document.attrs, document.path, CorruptData)
-    values = array.read() if array.shape else np.asarray(array[()], array.dtype)
-    return Observable._made(values, document.attrs)
+    values = read_whole(array) if array.shape else np.asarray(array[()], array.dtype)
+    return Observable._made(values, dict(document.attrs))
 
 
 def check_document(document: Mapping[str, Any], where: str, error: type[MrecError]) -> None:
@@ -235,7 +229,7 @@ _EMPTY = GroupMeta().document().encode()
 
 def _checked(name: str, given: Any) -> tuple[np.ndarray, dtypes.DType, dict[str, Any]]:
     """An observable as it is stored; SchemaError for what the format has no place for."""
-    check_name(name, "observable", {META})
+    check_new_name(name, "observable", {META})
     if not isinstance(given, Observable):
         raise SchemaError(
             f"{name!r} takes a mrec.Observable (values, kind, description, time_dependent), not {given!r}"
@@ -248,7 +242,7 @@ def _checked(name: str, given: Any) -> tuple[np.ndarray, dtypes.DType, dict[str,
         raise SchemaError(f"{where}: {e}") from None
     if np.ma.isMaskedArray(given.values) and np.ma.getmaskarray(given.values).any():
         raise SchemaError(f"{where} has masked values, for which an observable has no place; fill them, as with NaN")
-    values = _as_array(np.ma.getdata(given.values))
+    values = as_column(np.ma.getdata(given.values), where)
     try:
         kind = infer_column(values, False)
         if kind.name == "string":

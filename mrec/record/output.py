@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mrec.errors import MrecError, NotARecord, RecordExists, RecordLocked
+from mrec.record.publish import held_log
 from mrec.zarr.write import sync_directory, sync_file
 
 
@@ -82,13 +83,16 @@ def _place_record(made: str, output: str, private: str) -> None:
     directory = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as a writer holds it
-        old = os.path.join(private, "replaced")
-        os.rename(output, old)
-        try:
-            os.rename(made, output)
-        except OSError:
-            os.rename(old, output)
-            raise
+        with held_log(output):
+            old = os.path.join(private, "replaced")
+            os.rename(output, old)
+            try:
+                os.rename(made, output)
+            except OSError:
+                os.rename(old, output)
+                raise
+    except RecordLocked:
+        raise
     except BlockingIOError:
         raise RecordLocked(f"{output} is being written; it stays as it is") from None
     finally:

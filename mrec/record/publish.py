@@ -8,11 +8,13 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mrec.errors import RecordLocked
+from mrec.names import SECTIONS
 from mrec.zarr.metadata import GroupMeta, parse_group
 from mrec.zarr.write import sync_directories, sync_directory, sync_file
 
@@ -20,6 +22,9 @@ from mrec.zarr.write import sync_directories, sync_directory, sync_file
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 _NOT_KNOWN = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP}
+
+#: How often, and how long between, another one is waited for who only clears up.
+_ATTEMPTS, _PAUSE = 5, 0.01
 
 
 @contextmanager
@@ -29,31 +34,42 @@ def section(root: str, name: str, *, keep: bool = False) -> Iterator[str]:
     keep: it begins with the files that are there, as links to them: replace them, never write into one. Readers see the
     old section or the new one. RecordLocked when another program is at it.
     """
-    made, target = os.path.join(root, f".{name}.tmp"), os.path.join(root, name)
-    _restore(root, name)
-    lock = _new_directory(made, name)
-    try:
+    target = os.path.join(root, name)
+    with _place(root, name) as place:
+        _restore(root, name)
+        made = os.path.join(place, name)
+        os.mkdir(made)
         if keep and os.path.isdir(target):
             _link_all(target, made)
         yield made
         sync_directories(made)  # the files were synced when they were written
         exchange(made, target)
         sync_directory(root)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-        os.close(lock)
 
 
 def remove(root: str, name: str) -> None:
     """Take a section out of the record, at once."""
-    made, target = os.path.join(root, f".{name}.tmp"), os.path.join(root, name)
-    lock = _new_directory(made, name)
-    try:
-        os.rename(target, os.path.join(made, name))
+    with _place(root, name) as place:
+        os.rename(os.path.join(root, name), os.path.join(place, name))
         sync_directory(root)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-        os.close(lock)
+
+
+def clear(root: str, *, trajectory: bool = False) -> None:
+    """Delete what kills left of sections that were being made; what somebody is making now stays.
+
+    trajectory: that of a trajectory too; only for who holds the record's lock.
+    """
+    names = [f".{name}.tmp" for name in SECTIONS]
+    with os.scandir(root) as entries:
+        left = [entry.name for entry in entries if entry.name in names]
+    for name in left:
+        path = os.path.join(root, name)
+        lock = _locked(path)
+        if lock is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(lock)
+    if trajectory:
+        shutil.rmtree(os.path.join(root, ".trajectory.tmp"), ignore_errors=True)
 
 
 def document(root: str, name: str, attributes: dict[str, Any]) -> None:
@@ -64,7 +80,11 @@ def document(root: str, name: str, attributes: dict[str, Any]) -> None:
         with section(root, name) as made:
             write_file(os.path.join(made, "zarr.json"), text)
         return
-    replace_file(os.path.join(target, "zarr.json"), text)
+    with _place(root, name) as place:
+        made = os.path.join(place, "zarr.json")
+        write_file(made, text)
+        os.rename(made, os.path.join(target, "zarr.json"))
+        sync_directory(target)
 
 
 def group_attributes(path: str) -> dict[str, Any]:
@@ -80,18 +100,6 @@ def write_file(path: str, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def replace_file(path: str, content: bytes) -> None:
-    """Put a file in place of one that is there: a temporary one beside it, synced, renamed, the directory synced."""
-    parent, name = os.path.split(path)
-    temporary = os.path.join(parent, f".{name}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, path)
-    sync_directory(parent)
 
 
 # ---- renaming ----------------------------------------------------------------------------------------------------
@@ -140,35 +148,83 @@ def _restore(root: str, name: str) -> None:
         os.rename(old, target)
 
 
-def _new_directory(made: str, name: str) -> int:
-    """An empty directory, locked as long as the descriptor is open; one that a kill left goes first."""
-    if os.path.isdir(made):
-        left = _locked(made, name)
-        try:
-            shutil.rmtree(made)
-        finally:
-            os.close(left)
+@contextmanager
+def _place(root: str, name: str) -> Iterator[str]:
+    """An empty directory beside a section, locked; it is gone afterwards, with what is in it then."""
+    clear(root)
+    path = os.path.join(root, f".{name}.tmp")
+    lock = _new_directory(path, name)
     try:
-        os.mkdir(made)
-    except FileExistsError:
-        raise _busy(name) from None
-    return _locked(made, name)
+        _empty(path)
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
 
 
-def _locked(path: str, name: str) -> int:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _new_directory(path: str, name: str) -> int:
+    """The lock of a directory that is made where it is not there."""
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE)
+        with suppress(FileExistsError):
+            os.mkdir(path)
+        lock = _locked(path)
+        if lock is not None:
+            return lock
+    raise RecordLocked(f"the section {name!r} is being written by another program; try again when it is done")
+
+
+def _locked(path: str) -> int | None:
+    """The lock of a directory, as long as the descriptor is open; None while another has it, or when it is gone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
-        raise _busy(name) from None
+        return None
     except OSError:
         pass  # a file system without locks
+    try:
+        same = os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        same = False
+    if not same:  # another was here before, and deleted it
+        os.close(fd)
+        return None
     return fd
 
 
-def _busy(name: str) -> RecordLocked:
-    return RecordLocked(f"the section {name!r} is being written by another program; try again when it is done")
+@contextmanager
+def held_log(root: str) -> Iterator[None]:
+    """While inside, nobody logs into the record, as it is taken away. RecordLocked when somebody does already."""
+    try:
+        fd = os.open(os.path.join(root, "metrics", "metrics.jsonl"), os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RecordLocked(f"{root}: a MetricsLog is open in it; close that first") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(fd)
+
+
+def _empty(path: str) -> None:
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
 
 
 # ---- trees -------------------------------------------------------------------------------------------------------

@@ -5,29 +5,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
 
-from mrec.dtypes import TAGS, to_json
 from mrec.errors import (
     ClosedError,
     CorruptData,
     InvalidValue,
-    MrecError,
     NotARecord,
     RecordNotFound,
     UnknownName,
     UnsupportedVersion,
 )
 from mrec.frame import Frame
+from mrec.names import is_made
 from mrec.record import publish, sections
 from mrec.record.metrics import Metrics, read_metrics
 from mrec.record.observables import Observables
-from mrec.record.references import check_referred
+from mrec.record.references import agreeing, check_referred
+from mrec.record.settled import mark_of, settled
 from mrec.trajectory.options import size_option
 from mrec.trajectory.reader import Trajectory
 from mrec.zarr.group import Group
+from mrec.zarr.json import checked
 from mrec.zarr.metadata import parse_group
 from mrec.zarr.store import FilesystemStore, Reading, Store, is_url, open_store
 
@@ -36,8 +38,6 @@ T = TypeVar("T")
 #: A record holds at least one of these.
 KINDS = ("frame", "system", "trajectory", "forcefield", "status")
 VERSIONS = (1, 2)
-#: How often a section is read again that was replaced under the reading.
-ATTEMPTS = 5
 
 
 def open(path: str | os.PathLike[str] | Store, *, cache: int | str = "64MiB", verify: bool = True) -> Record:
@@ -94,10 +94,10 @@ class Record:
 
     @meta.setter
     def meta(self, document: Mapping[str, Any]) -> None:
-        checked = checked_document("meta", document)
-        check_version(checked, self.path)
-        publish.document(self._root(), "meta", checked)
-        self._meta = checked
+        stored = checked(document, "meta")
+        check_version(stored, self.path)
+        publish.document(self._root(), "meta", stored)
+        self._meta = stored
 
     @property
     def units(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Record:
     def sections(self) -> tuple[str, ...]:
         """The names of the groups at the root, sorted; `trajectory` is one of them when there are frames over time."""
         self._use()
-        return tuple(Group(self._store))
+        return tuple(name for name in Group(self._store) if not is_made(name))
 
     def __contains__(self, section: object) -> bool:
         return section in self.sections
@@ -232,8 +232,10 @@ class Record:
             raise InvalidValue(
                 f"{section} is all that makes {self.path} a record (one of {', '.join(KINDS)}); it stays"
             )
-        check_referred(self._store.again(), section, {})
-        publish.remove(root, section)
+        with agreeing(root, section):
+            check_referred(self._store.again(), section, {})
+            with publish.held_log(root) if section == "metrics" else nullcontext():
+                publish.remove(root, section)
 
     def copy_to(
         self, path: str | os.PathLike[str], *, without: str | Iterable[str] = (), overwrite: bool = False
@@ -266,32 +268,15 @@ class Record:
         return self._look(section, lambda store: _attributes(store, section))
 
     def _write_document(self, section: str, document: Mapping[str, Any]) -> None:
-        publish.document(self._root(), section, checked_document(section, document))
+        publish.document(self._root(), section, checked(document, section))
 
     def _look(self, section: str, read: Callable[[Store], T]) -> T:
         """What `read` makes of a section as it stands; again when it was replaced meanwhile."""
         self._use()
-        for attempt in range(ATTEMPTS):
-            before = self._identity(section)
-            try:
-                found = read(self._store.again())
-            except (MrecError, OSError):
-                if attempt + 1 == ATTEMPTS or self._identity(section) == before:
-                    raise
-                continue
-            if self._identity(section) == before:
-                return found
-        raise CorruptData(f"{self.path}: {section} is replaced again and again while it is being read")
-
-    def _identity(self, section: str) -> tuple[int, ...] | None:
-        """What changes when a section is replaced."""
         if not isinstance(self._store, FilesystemStore):
-            return None
-        try:
-            found = os.stat(self._store.path(section))
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+            return read(self._store.again())
+        where = self._store.path(section)
+        return settled(lambda: mark_of(where), lambda: read(self._store.again()), f"{self.path}: {section}")
 
     # ---- life ----------------------------------------------------------------------------------------------------
 
@@ -339,16 +324,6 @@ def _attributes(store: Store, section: str) -> dict[str, Any] | None:
     """The document of a section; None when there is none."""
     raw = store.get(f"{section}/zarr.json")
     return None if raw is None else parse_group(raw, store.path(f"{section}/zarr.json")).attributes
-
-
-def checked_document(section: str, document: Any) -> dict[str, Any]:
-    """A document as it is stored; InvalidValue when it is no object that JSON can hold."""
-    if not isinstance(document, Mapping):
-        raise InvalidValue(f"{section} is a document, a dict, not {document!r}")
-    try:
-        return dict(to_json(TAGS["json"], dict(document)))
-    except ValueError as e:
-        raise InvalidValue(f"{section}: {e}") from None
 
 
 def _open_store(path: str | os.PathLike[str] | Store, reading: Reading) -> Store:

@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
-from mrec.errors import CorruptData, MrecError, SchemaError
+from mrec._core import Lock
+from mrec.errors import CorruptData, MrecError, RecordLocked, SchemaError
 from mrec.frame import Block
+from mrec.record.whole import read_whole
 from mrec.trajectory.relations import writer_of
 from mrec.trajectory.select import check_rows
 from mrec.trajectory.standing import MARKER, ROOT, read_standing
+from mrec.trajectory.writer import lock_errors
 from mrec.zarr.array import Array
 from mrec.zarr.codecs import is_int
 from mrec.zarr.group import Group
-from mrec.zarr.store import Store
+from mrec.zarr.store import FilesystemStore, Store
 
 FRAMES = ("frame", "system", "forcefield")
 
@@ -33,6 +38,8 @@ def check_targets(store: Store, section: str, blocks: Mapping[str, Block], error
     for name, block in blocks.items():
         for column, target in block.targets.items():
             where = f"{section}/{name}"
+            if not isinstance(target, str):
+                raise error(f"{where}/{column}: its target is {target!r}, no name of a block")
             if column not in block:
                 raise error(f"{where}: targets names a column {column!r}, which is not there")
             rows = _rows(store, section, target, blocks)
@@ -61,6 +68,46 @@ def section_rows(store: Store, target: str) -> int | None:
     found = root[path] if path in root else None
     count = found.attrs.get("count") if isinstance(found, Group) else None
     return int(count) if is_int(count, 0, 2**63 - 1) else None
+
+
+# ---- beside a writer ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def agreeing(root: str, section: str, blocks: Iterable[str] = ()) -> Iterator[Any]:
+    """While inside, no other process appends frames that this section, with these blocks, has to agree with.
+
+    What it yields is the writer of this process, or None; RecordLocked when one of another has the record. A section
+    that the trajectory neither refers to nor stands beside is written without more ado.
+    """
+    writer = writer_of(root)
+    if writer is not None or not _bound(FilesystemStore(root), section, set(blocks)):
+        yield writer
+        return
+    try:
+        with lock_errors(root):
+            lock = Lock(root)
+    except RecordLocked as e:
+        raise RecordLocked(
+            f"{e}: frames that a writer of another process appends have to agree with {section}/; "
+            "write it there, or when that writer is closed"
+        ) from None
+    try:
+        yield None
+    finally:
+        lock.release()
+
+
+def _bound(store: Store, section: str, blocks: set[str]) -> bool:
+    """Whether the trajectory refers to the section, or has namesakes of these blocks of the system."""
+    standing = read_standing(store) if section in FRAMES and store.exists(MARKER) else None
+    if standing is None:
+        return False
+    declared = standing.schema.blocks
+    targets = (target for block in declared.values() for target in (block.targets or {}).values())
+    return (section == "system" and not blocks.isdisjoint(declared)) or any(
+        target.startswith(f"/{section}/") for target in targets
+    )
 
 
 # ---- into a section ----------------------------------------------------------------------------------------------
@@ -102,10 +149,10 @@ def _least_rows(store: Store, block: str, column: str) -> int:
     array = group[column] if column in group else None
     if not isinstance(array, Array):
         return 0
-    values = array.read()
+    values = read_whole(array)
     mask = group[f"_validity/{column}"] if f"_validity/{column}" in group else None
     if isinstance(mask, Array):
-        values = values[mask.read()]
+        values = values[read_whole(mask)]
     return int(values.max()) + 1 if values.size else 0
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mrec.dtypes import CANONICAL, TAGS, from_json
 from mrec.errors import CorruptData, SchemaError
 from mrec.frame import Block, Frame
 from mrec.record.references import check_targets, read_targets
+from mrec.record.whole import read_whole
 from mrec.record.write import PLAIN, write_frame_section
 from mrec.trajectory.select import masked
 from mrec.trajectory.standing import column_type
@@ -59,7 +61,7 @@ def _read_block(group: Group) -> Block:
     masks = _read_masks(group, arrays, count)
     for name, array in arrays.items():
         _check_column(array, name, count)
-        columns[name] = masked(array.read(), masks.get(name))
+        columns[name] = masked(read_whole(array), masks.get(name))
         if "precision" in array.attrs:
             precision[name] = _precision(array)
     return Block(columns, nrows=count, structural_shape=shape, precision=precision, targets=read_targets(group))
@@ -106,7 +108,7 @@ def _read_masks(group: Group, columns: dict[str, Array], count: int) -> dict[str
             raise CorruptData(f"{mask.path}: the mask names no column")
         if mask.meta.data_type != "bool" or mask.shape != (count,):
             raise CorruptData(f"{mask.path}: {mask.meta.data_type}{list(mask.shape)} is no mask of {count} rows")
-        masks[name] = mask.read()
+        masks[name] = read_whole(mask)
     return masks
 
 
@@ -146,7 +148,7 @@ def _box_array(group: Group, name: str, data_type: str, shape: tuple[int, ...]) 
 # ---- document ----------------------------------------------------------------------------------------------------
 
 
-def read_meta(attributes: dict[str, Any], section: str) -> dict[str, Any]:
+def read_meta(attributes: Mapping[str, Any], section: str) -> dict[str, Any]:
     """The typed document in a group's attributes: each key under its tag, without one as it looks."""
     types = attributes.get("_meta_types", {})
     if not isinstance(types, dict):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -11,18 +12,18 @@ import numpy as np
 
 from mrec import _core
 from mrec.box import Box
-from mrec.dtypes import CANONICAL, TAGS, to_json
-from mrec.errors import CorruptData, NotARecord, SchemaError, UnknownName
-from mrec.frame import Block, Frame
-from mrec.names import FRAME_BLOCKS, FRAME_COLUMNS, check_name, warn_lookalikes
+from mrec.dtypes import CANONICAL, TAGS, check_text, to_json
+from mrec.errors import CorruptData, InvalidValue, NotARecord, SchemaError, UnknownName
+from mrec.frame import Block, Frame, checked_shape
+from mrec.names import FRAME_BLOCKS, FRAME_COLUMNS, check_new_name, warn_lookalikes
 from mrec.record import publish
-from mrec.record.references import check_referred, check_targets
+from mrec.record.references import agreeing, check_referred, check_targets
 from mrec.trajectory.coerce import coerce_column
 from mrec.trajectory.frames import State, check_beside_system
 from mrec.trajectory.infer import infer_column, infer_tag
-from mrec.trajectory.relations import writer_of
 from mrec.trajectory.schema import Column, checked_precision
 from mrec.trajectory.standing import MARKER, read_standing
+from mrec.zarr.json import checked
 from mrec.zarr.metadata import GroupMeta
 from mrec.zarr.store import FilesystemStore
 from mrec.zarr.write import codecs_of, write_array, write_group
@@ -30,6 +31,8 @@ from mrec.zarr.write import codecs_of, write_array, write_group
 SECTIONS = ("frame", "system", "forcefield")
 #: The section whose document is plain JSON; that of the others is typed.
 PLAIN = "forcefield"
+#: Of a trajectory, looked at together.
+_UPDATES = 64
 
 
 def write_frame_section(
@@ -49,32 +52,47 @@ def write_frame_section(
 
     The section appears whole, synced, by one rename, in place of the one that was there. The writer's lock is not taken
     and nothing else is touched, so it may be called while a TrajectoryWriter writes the record. Raises SchemaError for
-    what the format has no place for, RecordLocked while another program writes the section.
+    what the format has no place for, RecordLocked while another program writes the section, or appends frames that have
+    to agree with it.
     """
     root = os.fspath(directory)
     if section not in SECTIONS:
         raise UnknownName(f"{section!r} is no section that is written from a frame; there are: {', '.join(SECTIONS)}")
     if not os.path.isfile(os.path.join(root, "zarr.json")):
         raise NotARecord(f"{root} is no record")
-    frame = frame if isinstance(frame, Frame) else Frame(frame)
+    frame = _as_frame(section, frame)
     _refuse_moment(section, frame)
     document = frame.meta if meta is None else meta
     attributes = (
         _plain(document) if section == PLAIN else meta_attributes(document, {**frame.meta_types, **(types or {})})
     )
     store = FilesystemStore(root)
-    check_referred(store, section, {name: block.nrows for name, block in frame.blocks.items()})
-    writer = _check_beside_trajectory(root, frame) if section == "system" else None
-    with publish.section(root, section) as made:
+    with agreeing(root, section, frame.blocks) as writer:
+        check_referred(store, section, {name: block.nrows for name, block in frame.blocks.items()})
+        if section == "system":
+            _check_beside_trajectory(store, writer, frame)
+        _publish(store, section, frame, attributes)
+        if writer is not None and section == "system":
+            writer._system_changed()
+
+
+def _publish(store: FilesystemStore, section: str, frame: Frame, attributes: dict[str, Any]) -> None:
+    with publish.section(store.root, section) as made:
         publish.write_file(os.path.join(made, "zarr.json"), GroupMeta(attributes).document().encode())
-        warn_lookalikes(frame.blocks, "block", FRAME_BLOCKS, stacklevel=5)
+        warn_lookalikes(frame.blocks, "block", FRAME_BLOCKS, stacklevel=6)
         for name, block in frame.blocks.items():
-            _write_block(made, check_name(name, "block", FRAME_BLOCKS), block)
+            _write_block(made, check_new_name(name, "block", FRAME_BLOCKS), block)
         check_targets(store, section, frame.blocks, SchemaError)
         if frame.box is not None:
             _write_box(os.path.join(made, "box"), frame.box)
-    if writer is not None:
-        writer._system_changed()
+
+
+def _as_frame(section: str, given: Any) -> Frame:
+    if given is None:
+        raise SchemaError(f"{section} takes a Frame, not None; `del record.{section}` takes it out")
+    if not isinstance(given, (Frame, Mapping)):
+        raise SchemaError(f"{section} takes a Frame, or a mapping of block names to columns, not {given!r}")
+    return given if isinstance(given, Frame) else Frame(given)
 
 
 def _refuse_moment(section: str, frame: Frame) -> None:
@@ -90,20 +108,19 @@ def _write_block(parent: str, name: str, block: Block) -> None:
     path = os.path.join(parent, name)
     attributes: dict[str, Any] = {"count": block.nrows}
     if block.structural_shape is not None:
-        if int(np.prod(block.structural_shape, dtype=object)) != block.nrows:
-            raise SchemaError(
-                f"block {name!r} has {block.nrows} rows, structural_shape {block.structural_shape} others"
-            )
-        attributes["structural_shape"] = list(block.structural_shape)
+        shape = checked_shape(block.structural_shape)
+        if math.prod(shape) != block.nrows:
+            raise SchemaError(f"block {name!r} has {block.nrows} rows, structural_shape {shape} others")
+        attributes["structural_shape"] = list(shape)
     if block.targets:
         attributes["targets"] = dict(block.targets)
     unknown = block.precision.keys() - block.keys()
     if unknown:
         raise SchemaError(f"block {name!r} has a precision for {min(unknown)!r}, which is no column of it")
     write_group(path, attributes)
-    warn_lookalikes(block, f"column (block {name!r})", FRAME_COLUMNS, stacklevel=6)
+    warn_lookalikes(block, f"column (block {name!r})", FRAME_COLUMNS, stacklevel=7)
     for column, data in block.items():
-        check_name(column, f"column of block {name!r}", FRAME_COLUMNS)
+        check_new_name(column, f"column of block {name!r}", FRAME_COLUMNS)
         _write_column(path, name, column, data, block.precision.get(column))
 
 
@@ -158,8 +175,12 @@ def meta_attributes(meta: Mapping[str, Any], types: Mapping[str, str]) -> dict[s
     for key, value in meta.items():
         if not isinstance(key, str) or key == "_meta_types":
             raise SchemaError(f"{key!r} can be no key of the document")
+        try:
+            check_text(key)
+        except ValueError as e:
+            raise SchemaError(f"a key of the document: {e}") from None
         tags[key] = types[key] if key in types else infer_tag(key, value, "meta key")
-        if tags[key] not in TAGS:
+        if not isinstance(tags[key], str) or tags[key] not in TAGS:
             raise SchemaError(f"meta key {key!r}: {tags[key]!r} is no type; there are: {', '.join(TAGS)}")
         try:
             attributes[key] = to_json(TAGS[tags[key]], value)
@@ -173,40 +194,38 @@ def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
     if "_meta_types" in document:
         raise SchemaError("'_meta_types' can be no key of the document")
     try:
-        return dict(to_json(TAGS["json"], dict(document)))
-    except ValueError as e:
-        raise SchemaError(f"the document: {e}") from None
+        return checked(document, "the document")
+    except InvalidValue as e:
+        raise SchemaError(str(e)) from None
 
 
 # ---- beside a trajectory -----------------------------------------------------------------------------------------
 
 
-def _check_beside_trajectory(root: str, system: Frame) -> Any:
-    """Refuse a system block that does not go with its namesake in the trajectory: the record could not be read.
-
-    What comes back is the writer that this process has of the trajectory, or None.
-    """
-    store, writer = FilesystemStore(root), writer_of(root)
+def _check_beside_trajectory(store: FilesystemStore, writer: Any, system: Frame) -> None:
+    """Refuse a system block that does not go with its namesake in the trajectory: the record could not be read."""
     if writer is not None:
         writer.flush(durable=False)  # so that all its frames are looked at
     standing = read_standing(store) if store.exists(MARKER) else None
     if standing is None:
-        return None
+        return
     state = State(standing, store)
     try:
         check_beside_system(state, {name: (block.nrows, set(block)) for name, block in system.blocks.items()})
-        _check_ids(root, state, system)
+        _check_ids(state, system)
     except CorruptData as e:
         raise SchemaError(str(e)) from None
-    return writer
 
 
-def _check_ids(root: str, state: State, system: Frame) -> None:
+def _check_ids(state: State, system: Frame) -> None:
     """The ids of a block are those of its namesake in the system, in every update."""
     for name, block in system.blocks.items():
         form = state.blocks.get(name)
         if form is None or "id" not in block or "id" not in form.schema.columns or not form.n:
             continue
-        stored = state.arrays.source(f"{name}/id").read(0, form.first_row(form.n)).reshape(form.n, block.nrows)
-        if not (stored == np.asarray(block["id"])).all():
-            raise SchemaError(f"the ids of system/{name} are not those of trajectory/{name}")
+        source, ids = state.arrays.source(f"{name}/id"), np.asarray(block["id"])
+        for first in range(0, form.n, _UPDATES):
+            last = min(first + _UPDATES, form.n)
+            stored = source.read(form.first_row(first), form.first_row(last)).reshape(last - first, block.nrows)
+            if not (stored == ids).all():
+                raise SchemaError(f"the ids of system/{name} are not those of trajectory/{name}")

@@ -17,6 +17,7 @@ import numpy as np
 
 from mrec._core import crc32c
 from mrec.errors import CorruptData, InvalidValue
+from mrec.names import in_place, is_temporary
 from mrec.trajectory.forms import progression
 from mrec.trajectory.frames import State
 from mrec.trajectory.reopen import OWN, appendable_shard
@@ -48,15 +49,16 @@ def closed_files(root: str) -> Iterator[Piece]:
     store = FilesystemStore(root)
     standing = read_standing(store) if store.exists(DURABLE) else None
     found = (key for key in regular_files(root) if not is_temporary(key))
+    pieces = (Piece(in_place(key), store.path(key)) for key in found if in_place(key) == key or not _stands(root, key))
     if standing is None:
-        yield from (Piece(key, store.path(key)) for key in found)
+        yield from pieces
     else:
-        yield from _Closing(State(standing, store), store).files(found)
+        yield from _Closing(State(standing, store), store).files(pieces)
 
 
-def is_temporary(key: str) -> bool:
-    """Whether a file is one that a failed write left: `.<name>.tmp`, or in a section `.<name>.tmp`."""
-    return any(part.startswith(".") and part.endswith(".tmp") for part in {key.partition("/")[0], key.split("/")[-1]})
+def _stands(root: str, key: str) -> bool:
+    """Whether there is the section that the directory of a key was moved aside for."""
+    return os.path.lexists(os.path.join(root, in_place(key).partition("/")[0]))
 
 
 def regular_files(root: str) -> Iterator[str]:
@@ -87,15 +89,15 @@ class _Closing:
         self.groups = ["", "box", "meta", *blocks, *(f"{name}/_validity" for name in blocks)]
         self.own = {f"{ROOT}/{path}" for path in document_order(state.schema) if path not in self.groups}
 
-    def files(self, found: Iterator[str]) -> Iterator[Piece]:
+    def files(self, found: Iterator[Piece]) -> Iterator[Piece]:
         """The files that take the place of those `found` on disk."""
         documents = dict(self._documents())
         yield from (Piece.text(key, text) for key, text in documents.items())
         for path in self.lengths:
             yield from self._shards(path)
-        for key in found:
-            if key != DURABLE and key not in documents and not self._in_own_array(key):
-                yield Piece(key, self.store.path(key))
+        for piece in found:
+            if piece.key != DURABLE and piece.key not in documents and not self._in_own_array(piece.key):
+                yield piece
 
     def _in_own_array(self, key: str) -> bool:
         """Whether it lies in an array that is the writer's to make, in force or not."""

@@ -146,6 +146,7 @@ def _section_rows(root: str, target: str) -> int | None:
 # ---- writers of this process -------------------------------------------------------------------------------------
 
 _WRITERS: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+os.register_at_fork(after_in_child=_WRITERS.clear)  # they stay the parent's
 
 
 def register(writer: Any) -> None:

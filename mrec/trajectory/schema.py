@@ -13,7 +13,7 @@ from typing import Any
 from mrec import dtypes
 from mrec.dtypes import CANONICAL, CANONICAL_VALUES, DType, Tag
 from mrec.errors import SchemaError
-from mrec.names import TRAJECTORY_BLOCKS, TRAJECTORY_COLUMNS, check_name, is_own_file, warn_lookalikes
+from mrec.names import TRAJECTORY_BLOCKS, TRAJECTORY_COLUMNS, check_name, check_new_name, warn_lookalikes
 
 MAX_TRAILING = 6
 
@@ -279,9 +279,12 @@ class Schema:
         for block in self.blocks.values():
             _check_targets(self, block)
             _check_aligned(self, block)
-        for name in (*self.blocks, *(c for block in self.blocks.values() for c in block.columns), *self.values):
-            if is_own_file(name):
-                raise SchemaError(f"{name!r} is what a writer calls a file of its own; choose another name")
+        for name, block in self.blocks.items():
+            check_new_name(name, "block")
+            for column in block.columns:
+                check_new_name(column, f"column of block {name!r}")
+        for name in self.values:
+            check_new_name(name, "per-step value")
 
     def copy(self) -> Schema:
         """An independent schema that declares the same."""

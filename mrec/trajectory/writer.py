@@ -124,6 +124,7 @@ class TrajectoryWriter:
         rest. Frames that were published but lost to a power failure are gone; `position` and `last_step` tell where the
         record stands. RecordLocked while another writer has it.
         """
+        from mrec.record.publish import clear
         from mrec.trajectory.reopen import reopen
 
         options = writer_options(flush_every, durable_every, durable, threads)
@@ -131,6 +132,7 @@ class TrajectoryWriter:
         core, schema, last = reopen(root, options, at, truncate_after_step)
         self = cls.__new__(cls)
         try:
+            clear(root, trajectory=True)
             self._take(core, root, schema, last)
         except BaseException:
             core.close()

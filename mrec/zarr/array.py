@@ -13,7 +13,11 @@ import numpy as np
 
 from mrec import _core
 from mrec.errors import CorruptData, InvalidValue
+from mrec.zarr.attributes import Attributes
+from mrec.zarr.cast import cast, fit
+from mrec.zarr.create import lengths
 from mrec.zarr.encoding import GenericEncoder, file_encoder
+from mrec.zarr.json import checked
 from mrec.zarr.metadata import ArrayMeta, parse_array
 from mrec.zarr.selection import expand, take
 from mrec.zarr.store import AnySource, Store
@@ -96,9 +100,9 @@ class Array:
         return self.meta.dimension_names
 
     @property
-    def attrs(self) -> dict[str, Any]:
-        """The attributes, as stored."""
-        return self.meta.attributes
+    def attrs(self) -> Attributes:
+        """The attributes, as a dict that stores what is assigned."""
+        return Attributes(self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -116,8 +120,10 @@ class Array:
         Integers, slices, an ellipsis, arrays of integers and of booleans; only the chunks that they need are read.
         Rows of the first axis go to `out` without another copy when its other axes are in C order.
         """
+        if out is not None and not (isinstance(out, np.ndarray) and out.flags.writeable):
+            raise InvalidValue(f"out is no array that can be written to: {type(out).__name__}")
         rows = self._rows(selection)
-        if rows is not None:
+        if rows is not None and (out is None or out[:1].flags.c_contiguous):
             return self._source.read(rows.start, rows.stop, out)
         found = self[selection]
         if out is None:
@@ -159,22 +165,15 @@ class Array:
         is all fill is not stored. InvalidValue for values of a type that would be changed.
         """
         keys = expand(selection, self.ndim)
-        if any(not isinstance(key, slice) and not np.isscalar(key) and not hasattr(key, "__index__") for key in keys):
+        if not all(isinstance(key, (int, slice)) for key in keys):
             raise InvalidValue("values are stored by integers, slices and an ellipsis")
         chosen = [_range(key, n) for key, n in zip(keys, self.shape, strict=True)]
         shape = tuple(len(r) for r, key in zip(chosen, keys, strict=True) if isinstance(key, slice))
-        whole = np.broadcast_to(self._cast(values), shape).reshape([len(r) for r in chosen])
+        where = self.path or "/"
+        whole = fit(cast(values, self.dtype, where), shape, where).reshape([len(r) for r in chosen])
         turned: Any = (*(slice(None, None, -1 if r.step < 0 else 1) for r in chosen), Ellipsis)
         whole = whole[turned]
         self._put([r if r.step > 0 else r[::-1] for r in chosen], whole)
-
-    def _cast(self, values: Any) -> np.ndarray:
-        found = np.asarray(values)
-        if self.meta.data_type == "string":
-            return np.asarray(values, self.dtype)
-        if isinstance(values, (np.ndarray, np.generic)) and not np.can_cast(found.dtype, self.dtype, "same_kind"):
-            raise InvalidValue(f"{self.path}: {found.dtype} would be changed to be stored as {self.dtype}")
-        return np.asarray(values, self.dtype)
 
     def _put(self, chosen: list[range], values: np.ndarray) -> None:
         """Store values at the elements of each axis, file by file."""
@@ -217,15 +216,19 @@ class Array:
 
     def set_attrs(self, attributes: Mapping[str, Any]) -> None:
         """Replace the attributes."""
-        self._replace(replace(self.meta, attributes=dict(attributes), shape=self.shape))
+        attributes = checked(attributes, f"attributes of {self.path or '/'}")
+        self._replace(replace(self.meta, attributes=attributes, shape=self.shape))
 
     def resize(self, shape: int | tuple[int, ...]) -> None:
         """Give the array another shape. What is cut off is gone: it does not come back when the array grows again."""
-        new = (shape,) if isinstance(shape, int) else tuple(shape)
-        if len(new) != self.ndim or any(n < 0 for n in new):
-            raise InvalidValue(f"{self.path}: {list(new)} is no shape of {self.ndim} axes")
+        new = lengths(shape, "shape", 0)
+        if len(new) != self.ndim:
+            raise InvalidValue(f"{self.path or '/'}: {list(new)} is no shape of {self.ndim} axes")
         meta = replace(self.meta, shape=new)
-        parse_array(meta.document(), meta.where)
+        try:
+            parse_array(meta.document(), meta.where)
+        except CorruptData as e:
+            raise InvalidValue(str(e)) from None
         self._cut(tuple(map(min, new, self.shape)))
         self._replace(meta)
 

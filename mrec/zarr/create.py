@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from mrec.errors import InvalidValue, MrecError
+from mrec.zarr.cast import cast
 from mrec.zarr.codecs import parse_chain
-from mrec.zarr.metadata import DATA_TYPES, ArrayMeta, element, parse_array
+from mrec.zarr.json import checked
+from mrec.zarr.metadata import DATA_TYPES, ArrayMeta, element, parse_array, parse_fill
 from mrec.zarr.write import BYTES, CHUNK_BYTES, CRC32C, sharding
 
 _SHORT = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
@@ -51,27 +53,28 @@ def array_meta(
     """The document of an array.
 
     chunks: the shape of a chunk; by default whole rows of about 512 KiB. shards: of a file with many chunks, a multiple
-    of it. fill: what was never written (0, False, ""). compression: "zstd:n", "gzip:n", "none", after "shuffle+" with
+    of it. fill: what was never written (0, False, ""; of floats also "NaN", "-Infinity", or bits as "0x7e01").
+    compression: "zstd:n", "gzip:n", "none", after "shuffle+" with
     the bytes of numbers shuffled; a crc32c stands behind. codecs: instead, of a chunk (without shards: of a file), as
     `zarr.json` has them. InvalidValue for what is no array, UnsupportedCodec for a codec that mrec does not know.
     """
-    lengths = _lengths(shape, "shape", 0)
+    extents = lengths(shape, "shape", 0)
     name = data_type_of(dtype)
-    chunk = _chunk(lengths, name) if chunks is None else _lengths(chunks, "chunks", 1)
-    inner = _codecs(name, compression) if codecs is None else list(codecs)
-    grid = chunk if shards is None else _lengths(shards, "shards", 1)
-    if any(len(extents) != len(lengths) for extents in (chunk, grid)):
-        raise InvalidValue(f"{where}: chunks {list(chunk)} in files {list(grid)} are none of the shape {list(lengths)}")
+    chunk = _chunk(extents, name) if chunks is None else lengths(chunks, "chunks", 1)
+    inner = _codecs(name, compression) if codecs is None else _listed(codecs, "codecs")
+    grid = chunk if shards is None else lengths(shards, "shards", 1)
+    if not len(chunk) == len(grid) == len(extents):
+        raise InvalidValue(f"{where}: chunks {list(chunk)} in files {list(grid)} are none of the shape {list(extents)}")
     try:
         meta = ArrayMeta(
-            shape=lengths,
+            shape=extents,
             data_type=name,
             grid=grid,
             codecs=inner if shards is None else [sharding(chunk, inner)],
-            fill=_fill(fill, name),
+            fill=_fill(fill, name, where),
             separator=separator,
-            attributes=dict(attributes or {}),
-            dimension_names=None if dimension_names is None else tuple(dimension_names),
+            attributes=checked(attributes or {}, f"{where}: attributes"),
+            dimension_names=None if dimension_names is None else tuple(_listed(dimension_names, "dimension_names")),
             where=where,
         )
         parse_chain(meta.codecs, grid, element(name), where)
@@ -82,15 +85,24 @@ def array_meta(
         raise InvalidValue(str(e) if isinstance(e, MrecError) else f"{where}: {e}") from None
 
 
-def _lengths(value: int | Sequence[int], what: str, low: int) -> tuple[int, ...]:
+def lengths(value: int | Sequence[int], what: str, low: int) -> tuple[int, ...]:
+    """One length, or one of each axis, as a tuple. InvalidValue, which says `what` they are, below `low`."""
     try:
-        lengths = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
-        lengths = tuple(n.__index__() for n in lengths)
+        found = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+        if any(isinstance(n, (bool, np.bool_)) for n in found):
+            raise TypeError
+        found = tuple(n.__index__() for n in found)
     except (TypeError, AttributeError):
         raise InvalidValue(f"{what} is {value!r}, no lengths") from None
-    if any(n < low for n in lengths):
-        raise InvalidValue(f"{what} is {list(lengths)}; a length is at least {low}")
-    return lengths
+    if any(n < low for n in found):
+        raise InvalidValue(f"{what} is {list(found)}; a length is at least {low}")
+    return found
+
+
+def _listed(value: Any, what: str) -> list[Any]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise InvalidValue(f"{what} is a list, not {value!r}")
+    return list(value)
 
 
 def _chunk(shape: tuple[int, ...], data_type: str) -> tuple[int, ...]:
@@ -103,6 +115,8 @@ def _chunk(shape: tuple[int, ...], data_type: str) -> tuple[int, ...]:
 
 
 def _codecs(data_type: str, compression: str) -> list[Any]:
+    if not isinstance(compression, str):
+        raise _no_compression(compression)
     name, _, level = compression.removeprefix("shuffle+").partition(":")
     found: list[Any] = [{"name": "vlen-utf8"} if data_type == "string" else BYTES]
     size = DATA_TYPES[data_type].itemsize
@@ -112,19 +126,21 @@ def _codecs(data_type: str, compression: str) -> list[Any]:
         conf: dict[str, Any] = {"level": int(level or (3 if name == "zstd" else 5))}
         found.append({"name": name, "configuration": {**conf, "checksum": False} if name == "zstd" else conf})
     elif compression != "none":
-        raise InvalidValue(f"compression is {compression!r}; choose zstd:n, gzip:n, none, or shuffle+ before one")
+        raise _no_compression(compression)
     return [*found, CRC32C]
 
 
-def _fill(fill: Any, data_type: str) -> Any:
+def _no_compression(given: Any) -> InvalidValue:
+    return InvalidValue(f"compression is {given!r}; choose zstd:n, gzip:n, none, or shuffle+ before one")
+
+
+def _fill(fill: Any, data_type: str, where: str) -> Any:
     dtype = DATA_TYPES[data_type]
     if fill is None:
         return "" if data_type == "string" else np.zeros((), dtype)[()]
-    if data_type == "string":
-        return fill
-    found = np.asarray(fill)
-    if dtype.kind in "iub" and (found.dtype.kind == "b") != (dtype.kind == "b"):
-        raise InvalidValue(f"the fill {fill!r} is no {data_type}")
-    if dtype.kind in "iub" and np.asarray(fill, dtype)[()] != fill:
-        raise InvalidValue(f"the fill {fill!r} is no {data_type}")
-    return np.asarray(fill, dtype)[()]
+    if isinstance(fill, str) and dtype.kind == "f":  # "NaN", or bits in hexadecimal
+        return parse_fill(fill, data_type, where)
+    found = cast(fill, dtype, f"{where}: the fill {fill!r}")
+    if found.ndim:
+        raise InvalidValue(f"{where}: the fill {fill!r} is no single value")
+    return found[()]

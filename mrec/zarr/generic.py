@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -83,7 +84,7 @@ class GenericSource:
         try:
             return self._decode(raw, self._chain, self.meta.grid)
         except CorruptData as e:
-            raise CorruptData(f"{self.meta.where}: chunk {key}: {e}") from None
+            raise CorruptData(f"{os.path.dirname(self.meta.where)}: chunk {key}: {e}") from None
 
     def _decode(self, raw: bytes, chain: Chain, shape: tuple[int, ...]) -> np.ndarray:
         stored = tuple(shape[i] for i in chain.order)
@@ -123,13 +124,14 @@ class GenericSource:
         if shard.index_checked and struct.unpack("<I", index[-4:])[0] != _core.crc32c(index[:-4]):
             raise CorruptData("the checksum of the index does not match")
         entries = np.frombuffer(index, ">u8" if shard.index_big else "<u8", 2 * n).reshape(n, 2).tolist()
+        low, high = (0, len(raw) - size) if shard.index_at_end else (size, len(raw))
         out = room(shape, self.dtype)
         out[...] = np.array(self.meta.fill, self.dtype)[()]
         for at, (offset, nbytes) in zip(itertools.product(*map(range, counts)), entries, strict=True):
             if offset == nbytes == _ABSENT:
                 continue
-            if offset + nbytes > len(raw):
-                raise CorruptData("an entry of the index points outside the shard")
+            if offset < low or offset + nbytes > high:
+                raise CorruptData("an entry of the index points outside the shard or into the index")
             place: list[Any] = [slice(i * c, (i + 1) * c) for i, c in zip(at, shard.chunk_shape, strict=True)]
             out[tuple(place)] = self._decode(raw[offset : offset + nbytes], shard.inner, shard.chunk_shape)
         return out

@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeGuard
 
 from mrec.errors import CorruptData, InvalidValue, UnknownName
+from mrec.names import fault
 from mrec.zarr.array import Array
+from mrec.zarr.attributes import Attributes
+from mrec.zarr.cast import as_array, cast, fit
 from mrec.zarr.create import array_meta
+from mrec.zarr.json import checked
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_node
 from mrec.zarr.store import Store
+
+#: Levels that a tree shows.
+DEEPEST = 100
 
 
 class Group:
@@ -32,13 +37,13 @@ class Group:
         self.meta = meta
 
     @property
-    def attrs(self) -> dict[str, Any]:
-        """The attributes, as stored."""
-        return self.meta.attributes
+    def attrs(self) -> Attributes:
+        """The attributes, as a dict that stores what is assigned."""
+        return Attributes(self)
 
     def __getitem__(self, name: str) -> Group | Array:
-        path = child(self.path, name)
-        node = read_node(self.store, path) if is_path(name) else None
+        path = child(self.path, name) if is_path(name) else ""
+        node = read_node(self.store, path) if path else None
         if node is None:
             raise UnknownName(f"there is no {name!r} in {self.path or '/'}")
         return Group(self.store, path, node) if isinstance(node, GroupMeta) else Array(self.store, path, node)
@@ -48,21 +53,21 @@ class Group:
             if self.store.exists(f"{child(self.path, name)}/zarr.json"):
                 yield name
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return is_path(name) and self.store.exists(f"{child(self.path, name)}/zarr.json")
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def set_attrs(self, attributes: Mapping[str, Any]) -> None:
         """Replace the attributes."""
-        meta = GroupMeta(dict(attributes))
+        meta = GroupMeta(checked(attributes, f"attributes of {self.path or '/'}"))
         self.store.set(child(self.path, "zarr.json"), meta.document().encode())
         self.meta = meta
 
     def create_group(self, name: str, attributes: Mapping[str, Any] | None = None) -> Group:
         """A new group, with those on the way to it. InvalidValue when there is something of that name."""
+        meta = GroupMeta(checked(attributes or {}, f"attributes of {name!r}"))
         path = self._new(name)
-        meta = GroupMeta(dict(attributes or {}))
         self.store.set(child(path, "zarr.json"), meta.document().encode())
         return Group(self.store, path, meta)
 
@@ -75,26 +80,32 @@ class Group:
         compression, codecs, attributes, dimension_names, separator, as `mrec.zarr.create.array_meta` takes them.
         """
         if data is not None:
-            data = np.asarray(data)
-            shape = data.shape if shape is None else shape
-            dtype = data.dtype if dtype is None else dtype
+            found = as_array(data, repr(name))
+            shape = found.shape if shape is None else shape
+            dtype = found.dtype if dtype is None else dtype
         if shape is None or dtype is None:
             raise InvalidValue("an array needs a shape and a type, or data that has them")
+        self._check_new(name)
         path = child(self.path, name)
         key = child(path, "zarr.json")
         meta = array_meta(shape, dtype, where=self.store.path(key), **how)
+        values = None if data is None else fit(cast(data, meta.dtype, repr(name)), meta.shape, repr(name))
         self._new(name)
         self.store.set(key, meta.document().encode())
         self.store.changes.add(path)
         array = Array(self.store, path, meta)
-        if data is not None:
-            array[...] = data
+        if values is not None:
+            array[...] = values
         return array
+
+    def _check_new(self, name: object) -> None:
+        wrong = next(filter(None, map(fault, name.split("/"))), "") if isinstance(name, str) else "it is no string"
+        if wrong:
+            raise InvalidValue(f"{name!r} is no name of a group or an array: {wrong}")
 
     def _new(self, name: str) -> str:
         """The path of a child that is not there yet, with groups on the way to it."""
-        if not is_path(name):
-            raise InvalidValue(f"{name!r} is no name of a group or an array")
+        self._check_new(name)
         path = child(self.path, name)
         if self.store.exists(child(path, "zarr.json")):
             raise InvalidValue(f"there is a {name!r} in {self.path or '/'} already; delete it first")
@@ -118,15 +129,22 @@ class Group:
     # ---- looking -------------------------------------------------------------------------------------------------
 
     def tree(self, depth: int | None = None) -> str:
-        """The groups and arrays below this one as text, a line each; depth: of how many levels."""
-        return "\n".join([self.path.rpartition("/")[2] or "/", *_branches(self, "", depth)])
+        """The groups and arrays below this one as text, a line each; depth: of how many levels, 100 at most."""
+        levels = DEEPEST if depth is None else min(depth, DEEPEST)
+        return "\n".join([self.path.rpartition("/")[2] or "/", *_branches(self, "", levels)])
 
     def __repr__(self) -> str:
         return f"<Group {self.path or '/'}: {', '.join(self) or 'empty'}>"
 
 
-def is_path(name: str) -> bool:
-    """Whether a name stays inside the group: no empty part, no `.` or `..`."""
+def is_path(name: object) -> TypeGuard[str]:
+    """Whether it is a name that stays inside the group: no empty part, no `.` or `..`."""
+    if not isinstance(name, str):
+        return False
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
     return all(part not in ("", ".", "..") and "\0" not in part for part in name.split("/"))
 
 
@@ -142,8 +160,8 @@ def read_node(store: Store, path: str) -> Any:
     return None if raw is None else parse_node(raw, store.path(key))
 
 
-def _branches(group: Group, indent: str, depth: int | None) -> Iterator[str]:
-    names = [] if depth == 0 else list(group)
+def _branches(group: Group, indent: str, depth: int) -> Iterator[str]:
+    names = list(group) if depth > 0 else []
     for name in names:
         last = name == names[-1]
         node = group[name]
@@ -151,12 +169,13 @@ def _branches(group: Group, indent: str, depth: int | None) -> Iterator[str]:
             yield f"{indent}{'└' if last else '├'}── {name} {list(node.shape)} {node.meta.data_type}"
             continue
         yield f"{indent}{'└' if last else '├'}── {name}"
-        yield from _branches(node, indent + ("    " if last else "│   "), None if depth is None else depth - 1)
+        yield from _branches(node, indent + ("    " if last else "│   "), depth - 1)
 
 
 def open_node(store: Store, path: str = "") -> Group | Array:
     """The group or array at a path. UnknownName when there is none."""
-    node = read_node(store, path)
+    path = path.strip("/")
+    node = read_node(store, path) if not path or is_path(path) else None
     if node is None:
         raise UnknownName(f"{store.path(path)}: there is no group and no array")
     return Array(store, path, node) if isinstance(node, ArrayMeta) else Group(store, path, node)
@@ -166,6 +185,6 @@ def create_root(store: Store, attributes: Mapping[str, Any] | None = None) -> Gr
     """The group at the root of a store where there is nothing yet."""
     if store.get("zarr.json") is not None:
         raise InvalidValue(f"{store.root}: there is a group or an array already")
-    meta = GroupMeta(dict(attributes or {}))
+    meta = GroupMeta(checked(attributes or {}, "attributes"))
     store.set("zarr.json", meta.document().encode())
     return Group(store, "", meta)

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strict JSON: UTF-8, no NaN literals, no key twice, integers exact, depth bounded."""
+"""Strict JSON: UTF-8, no NaN literals, no key twice, no number that is not kept, depth bounded."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
-from mrec.errors import CorruptData
+from mrec.dtypes import json_text
+from mrec.errors import CorruptData, InvalidValue
 
 MAX_DEPTH = 100
+#: Of these, what is put around a document that is given.
+AROUND = 10
 
 
 def parse(raw: bytes | str, where: str) -> Any:
     """The JSON value that `raw` holds; CorruptData naming `where` when it is not strict JSON."""
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_float)
         if not _is_plain(text):
             _check(value)
     except (ValueError, RecursionError) as e:
@@ -31,10 +36,30 @@ def parse_object(raw: bytes | str, where: str) -> dict[str, Any]:
     return value
 
 
+def checked(document: Any, what: str) -> dict[str, Any]:
+    """A document as it reads back; InvalidValue when it is no object that strict JSON can hold. `what` names it."""
+    if not isinstance(document, Mapping):
+        raise InvalidValue(f"{what}: a document is a dict, not {document!r}")
+    try:
+        found: dict[str, Any] = json.loads(json_text(dict(document)))
+        _check(found, MAX_DEPTH - AROUND)
+    except ValueError as e:
+        raise InvalidValue(f"{what}: {e}") from None
+    return found
+
+
 def dump(value: Any, compact: bool = False) -> str:
-    """The text of a document: indented, or without a blank as the core writes it; keys in their order."""
+    """The text of a document: indented, or without a blank as the core writes it; keys in their order.
+
+    InvalidValue when it would not be read again.
+    """
     indent, separators = (None, (",", ":")) if compact else (2, None)
-    return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
+    try:
+        text = json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
+        _check(value)
+    except (TypeError, ValueError, RecursionError) as e:
+        raise InvalidValue(f"no JSON document: {e}") from None
+    return text
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -50,15 +75,22 @@ def _refuse(literal: str) -> Any:
     raise ValueError(f"{literal} is no JSON number")
 
 
+def _float(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"{number[:40]} is beyond the range of f64")
+    return value
+
+
 def _is_plain(text: str) -> bool:
     """Whether a text is so short of brackets and escapes that `_check` can find nothing: that of most documents."""
     return text.isascii() and "\\u" not in text and text.count("[") + text.count("{") < MAX_DEPTH
 
 
-def _check(value: Any) -> None:
+def _check(value: Any, depth: int = MAX_DEPTH) -> None:
     """Depth, and strings that UTF-8 can hold."""
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(depth):
         below: list[Any] = []
         for item in level:
             if isinstance(item, dict):
@@ -72,4 +104,4 @@ def _check(value: Any) -> None:
         if not below:
             return
         level = below
-    raise ValueError(f"nested more than {MAX_DEPTH} deep")
+    raise ValueError(f"nested more than {depth} deep")

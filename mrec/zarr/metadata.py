@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +17,8 @@ from mrec.zarr.json import dump, parse_object
 
 MAX_BYTES = 2**63 - 1
 
-#: MREC_MAX_AXES of csrc/strided.h.
-MOST_AXES = 8
+#: MREC_MAX_AXES of csrc/strided.h; axes of an array of numpy.
+MOST_AXES, NUMPY_AXES = 8, 64
 
 _NUMPY: dict[str, Any] = {
     "bool": np.bool_,
@@ -218,6 +219,8 @@ def _parse_array(document: dict[str, Any], attributes: dict[str, Any], where: st
     shape = document["shape"]
     if not isinstance(shape, list) or not all(is_int(n, 0, MAX_BYTES) for n in shape):
         raise CorruptData(f"{where}: the shape is no list of lengths: {shape!r}")
+    if len(shape) > NUMPY_AXES:
+        raise UnsupportedCodec(f"{where}: an array of {len(shape)} axes; numpy has {NUMPY_AXES} at most")
     data_type = _data_type(document["data_type"], where)
     grid = _grid(document["chunk_grid"], len(shape), where)
     itemsize = DATA_TYPES[data_type].itemsize
@@ -328,19 +331,17 @@ def parse_fill(value: Any, data_type: str, where: str = "zarr.json") -> Any:
 
 
 def _float_fill(value: Any, dtype: np.dtype) -> Any:
-    """A float from a number, a name, or its bits in hexadecimal; None when it is none of them."""
+    """A float from a number (the nearest), a name, or its bits in hexadecimal; None when it is none of them."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
-            return dtype.type(value)
+            with np.errstate(over="ignore"):
+                return dtype.type(value)
         except OverflowError:
             return None
     if isinstance(value, str) and value in _NOT_FINITE:
         return dtype.type(_NOT_FINITE[value])
-    if isinstance(value, str) and value.startswith("0x") and len(value) == 2 + 2 * dtype.itemsize:
-        try:
-            return np.array(int(value[2:], 16), f"u{dtype.itemsize}").view(dtype)[()]
-        except ValueError:
-            return None
+    if isinstance(value, str) and re.fullmatch(f"0x[0-9a-fA-F]{{{2 * dtype.itemsize}}}", value):
+        return np.array(int(value[2:], 16), f"u{dtype.itemsize}").view(dtype)[()]
     return None
 
 

@@ -32,14 +32,14 @@ class Axis:
 
 
 def expand(selection: Any, ndim: int) -> list[Any]:
-    """A key for each axis, and None for each new one: ellipsis and booleans written out. IndexError for too many."""
-    keys = list(selection) if isinstance(selection, tuple) else [selection]
+    """A key for each axis, and None for each new one: ellipsis and booleans written out. IndexError for others.
+
+    A key is an int, a slice, an array of integers, or one axis of a mask.
+    """
     found: list[Any] = []
-    for key in keys:
-        if isinstance(key, (list, np.ndarray)) and np.asarray(key).dtype.kind == "b":
-            found.extend(_Mask(np.asarray(key), i) for i in range(np.asarray(key).ndim))
-        elif isinstance(key, (bool, np.bool_)):
-            raise TypeError("an array is not indexed by a single bool")
+    for key in map(_plain, selection if isinstance(selection, tuple) else [selection]):
+        if isinstance(key, np.ndarray) and key.dtype.kind == "b":
+            found.extend(_Mask(key, i) for i in range(key.ndim))
         else:
             found.append(key)
     taken = sum(key is not None and key is not Ellipsis for key in found)
@@ -51,6 +51,30 @@ def expand(selection: Any, ndim: int) -> list[Any]:
         found.append(Ellipsis)
     at = next(i for i, key in enumerate(found) if key is Ellipsis)
     return found[:at] + [slice(None)] * (ndim - taken) + found[at + 1 :]
+
+
+def _plain(key: Any) -> Any:
+    """None, an ellipsis, a slice, an int, or an array of integers or booleans with an axis."""
+    if key is None or key is Ellipsis or isinstance(key, slice):
+        return key
+    if isinstance(key, (list, tuple, range, np.ndarray)):
+        try:
+            array = np.asarray(key)
+        except ValueError:
+            raise IndexError(f"a list of lists of different lengths is no index: {key!r}") from None
+        if array.size == 0 and not isinstance(key, np.ndarray):
+            array = array.astype(np.intp)
+        if array.ndim and array.dtype.kind in "iub":
+            return array
+        key = array[()] if not array.ndim else f"an array of {array.dtype}"
+    if isinstance(key, (bool, np.bool_)):
+        raise IndexError("an array is not indexed by a single bool")
+    try:
+        return operator.index(key)
+    except TypeError:
+        raise IndexError(
+            f"an array is indexed by integers, slices, arrays of integers or bools, and an ellipsis, not by {key!r}"
+        ) from None
 
 
 class _Mask:
@@ -108,7 +132,11 @@ def _points(axes: list[Axis]) -> tuple[list[int], set[tuple[int, ...]]] | None:
     if len(which) < 2:
         return None
     numbers = [np.searchsorted(np.cumsum(axes[i].sizes), axes[i].key, "right") for i in which]
-    return which, set(zip(*(n.ravel().tolist() for n in np.broadcast_arrays(*numbers)), strict=True))
+    try:
+        together = np.broadcast_arrays(*numbers)
+    except ValueError as e:
+        raise IndexError(f"index arrays of different shapes: {e}") from None
+    return which, set(zip(*(n.ravel().tolist() for n in together), strict=True))
 
 
 def _boxes(axes: list[Axis]) -> Iterator[tuple[Part, ...]]:
@@ -125,17 +153,11 @@ def _axis(key: Any, n: int, chunk: int) -> Axis:
         return _sliced(range(*key.indices(n)), chunk)
     if isinstance(key, _Mask):
         return _listed(key.indices(n), n, chunk)
-    if isinstance(key, (list, np.ndarray)):
-        return _listed(np.asarray(key) if len(key) else np.empty(0, np.intp), n, chunk)
-    try:
-        index = operator.index(key)
-    except TypeError:
-        raise TypeError(
-            f"an array is indexed by integers, slices, integer arrays and an ellipsis, not by {key!r}"
-        ) from None
-    if not -n <= index < n:
-        raise IndexError(f"index {index} in an axis of {n}")
-    return Axis([(index % n, index % n + 1, 1)], 0)
+    if isinstance(key, np.ndarray):
+        return _listed(key, n, chunk)
+    if not -n <= key < n:
+        raise IndexError(f"index {key} in an axis of {n}")
+    return Axis([(key % n, key % n + 1, 1)], 0)
 
 
 def _sliced(chosen: range, chunk: int) -> Axis:
@@ -150,8 +172,6 @@ def _sliced(chosen: range, chunk: int) -> Axis:
 
 def _listed(indices: np.ndarray, n: int, chunk: int) -> Axis:
     """An axis by an array of indices: the chunks that these lie in, each from its first to its last."""
-    if indices.dtype.kind not in "iu":
-        raise TypeError(f"an array is indexed by integers, not by {indices.dtype}")
     if indices.size == 0:
         return Axis([(0, 0, 1)], indices.astype(np.intp))
     low, high = int(indices.min()), int(indices.max())

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import threading
 from abc import ABC, abstractmethod
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from mrec._core import Cache, Objects, Source
 from mrec.errors import InvalidValue, ReadOnly
 from mrec.zarr.generic import GenericSource
-from mrec.zarr.metadata import ArrayMeta
-from mrec.zarr.metadata import source_spec as source_spec
+from mrec.zarr.metadata import ArrayMeta, source_spec
+from mrec.zarr.write import sync_directory
 
 #: What reads an array.
 AnySource = Source | GenericSource
@@ -102,12 +103,16 @@ class Store(ABC):
 
     @abstractmethod
     def size(self, key: str) -> int:
-        """The bytes of a value."""
+        """The bytes of a value. FileNotFoundError when there is none."""
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: bytes) -> None:
         """Put a value in its place, whole or not at all."""
+        raise ReadOnly(f"{self!r} is read-only")
+
+    def set_range(self, key: str, start: int, value: bytes) -> None:
+        """Put bytes into a value that is there, from `start` on, in place. FileNotFoundError when there is none."""
         raise ReadOnly(f"{self!r} is read-only")
 
     def delete(self, key: str) -> None:
@@ -134,21 +139,22 @@ class Store(ABC):
 class FilesystemStore(Store):
     """A directory that is the root of a Zarr hierarchy.
 
-    A value is replaced by a rename: a reader sees the old one or the new one. Nothing is synced; for data that has to
-    outlast a power loss there are records.
+    A value is replaced by a rename: a reader sees the old one or the new one. durable: each value is synced, with its
+    name, before `set` returns, so that it outlasts a power loss; else the system writes it when it likes.
     """
 
     writable = True
 
-    def __init__(self, root: str | os.PathLike[str], reading: Reading = DEFAULT) -> None:
+    def __init__(self, root: str | os.PathLike[str], reading: Reading = DEFAULT, *, durable: bool = False) -> None:
         self.root = os.fspath(root)
         self.reading = reading
+        self.durable = durable
         self.cache = Cache(nbytes=max(reading.cache, 1))
         self.changes = Changes()
 
     def again(self) -> FilesystemStore:
         """The same place, with memory of its own."""
-        other = FilesystemStore(self.root, self.reading)
+        other = FilesystemStore(self.root, self.reading, durable=self.durable)
         other.changes = self.changes
         return other
 
@@ -195,21 +201,44 @@ class FilesystemStore(Store):
     def set(self, key: str, value: bytes) -> None:
         """Put a value in its place, whole or not at all."""
         path = self.path(check_key(key))
-        directory, name = os.path.split(path)
-        made = os.path.join(directory, f".{name}.{threading.get_ident()}.tmp")
+        directory = os.path.dirname(path)
+        made = os.path.join(directory, f".{secrets.token_hex(8)}.tmp")  # of no other thread or process
         try:
             try:
-                file = open(made, "wb")
+                file = open(made, "xb")
             except FileNotFoundError:
-                os.makedirs(directory, exist_ok=True)
-                file = open(made, "wb")
+                self._make_directory(directory)
+                file = open(made, "xb")
             with file:
                 file.write(value)
+                if self.durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.replace(made, path)
         except BaseException:
             if os.path.lexists(made):
                 os.unlink(made)
             raise
+        if self.durable:
+            sync_directory(directory)
+
+    def _make_directory(self, directory: str) -> None:
+        """A directory with those above it, and, where it is to last, their names."""
+        if not os.path.isdir(directory):
+            parent = os.path.dirname(os.path.abspath(directory))
+            self._make_directory(parent)
+            os.makedirs(directory, exist_ok=True)
+            if self.durable:
+                sync_directory(parent)
+
+    def set_range(self, key: str, start: int, value: bytes) -> None:
+        """Put bytes into a value that is there, from `start` on, in place. FileNotFoundError when there is none."""
+        with open(self.path(check_key(key)), "r+b") as file:
+            file.seek(start)
+            file.write(value)
+            if self.durable:
+                file.flush()
+                os.fsync(file.fileno())
 
     def delete(self, key: str) -> None:
         """Remove a value; one that is not there is no error."""
@@ -297,11 +326,20 @@ class MemoryStore(Store):
 
     def size(self, key: str) -> int:
         """The bytes of a value."""
+        if key not in self.values:
+            raise FileNotFoundError(2, "there is no such value", key)
         return len(self.values[key])
 
     def set(self, key: str, value: bytes) -> None:
         """Put a value in its place."""
         self.values[check_key(key)] = bytes(value)
+
+    def set_range(self, key: str, start: int, value: bytes) -> None:
+        """Put bytes into a value that is there, from `start` on. FileNotFoundError when there is none."""
+        if key not in self.values:
+            raise FileNotFoundError(2, "there is no such value", key)
+        old = self.values[key].ljust(start, b"\0")
+        self.values[key] = old[:start] + bytes(value) + old[start + len(value) :]
 
     def delete(self, key: str) -> None:
         """Remove a value; one that is not there is no error."""

@@ -43,7 +43,7 @@ class ZipStore(Store):
         table = [(e.name, e.offset, e.size, e.crc32) for e in entries]
         self._archive = Archive(fd, self.root, table, objects=objects)
         self._entries = {entry.name: entry for entry in entries}
-        self._below: dict[str, set[str]] = {"": set()}  # directory -> the directories in it
+        self._below: dict[str, set[str]] = {"": set()}  # directory -> those in it
         for entry in entries:
             self._add_directory(entry.name.rpartition("/")[0])
         self.cache = self._new_cache()
@@ -52,11 +52,12 @@ class ZipStore(Store):
         return Cache(nbytes=max(self.reading.cache, 1), archive=self._archive)
 
     def _add_directory(self, path: str) -> None:
-        while path and path not in self._below:
-            self._below[path] = set()
-            parent, _, name = path.rpartition("/")
-            self._add_directory(parent)
-            self._below[parent].add(name)
+        below: set[str] = set()
+        while path not in self._below:
+            self._below[path] = below
+            path, _, name = path.rpartition("/")
+            below = {name}
+        self._below[path] |= below
 
     def again(self) -> ZipStore:
         """The same file as it was opened, with memory of its own."""
@@ -114,4 +115,6 @@ class ZipStore(Store):
 
     def size(self, key: str) -> int:
         """The bytes of a value."""
+        if key not in self._entries:
+            raise FileNotFoundError(2, "there is no such entry", self.path(key))
         return self._entries[key].size

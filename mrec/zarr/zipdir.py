@@ -22,6 +22,8 @@ STREAMED = 1 << 3  # sizes and checksum stand behind the bytes, and in the direc
 _UNICODE_PATH = 0x7075
 _METHODS = {8: "deflated", 9: "deflated", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz"}
 _LINK, _TYPE = 0o120000, 0o170000
+#: Directories in directories.
+MOST_PARTS = 256
 
 
 class Entry(NamedTuple):
@@ -239,6 +241,8 @@ def check_name(name: str, size: int) -> None:
     parts = name.removesuffix("/").split("/")
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise CorruptData(f"entry {name!r}: this is no name inside the archive")
+    if len(parts) > MOST_PARTS:
+        raise CorruptData(f"entry {name[:40]!r}... lies {len(parts)} directories deep; {MOST_PARTS} is the most")
     if is_directory and size:
         raise CorruptData(f"entry {name!r} is a directory with {size} bytes")
 

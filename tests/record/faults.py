@@ -77,8 +77,11 @@ JOBS: dict[str, Callable[[Path], None]] = {
     job.__name__: job for job in (replace, add, remove, document, observables, trajectory, copy, metrics)
 }
 
-#: Jobs that are refused when they were done.
-ONCE = ("remove", "trajectory")
+#: Jobs that are refused when they were done, and another that clears up after them then.
+ONCE: dict[str, Callable[[Path], None]] = {
+    "remove": lambda path: mrec.MetricsLog(path).close(),
+    "trajectory": lambda path: mrec.TrajectoryWriter.open(path).close(),
+}
 
 
 def look(path: Path) -> dict[str, Any]:
@@ -148,12 +151,10 @@ def main(job: str, action: int, every: int, directory: Path) -> None:
         try:
             check(job, path, old, new, not killed and code == DONE)
             shutil.rmtree(directory / "copy.mrec", ignore_errors=True)
-            again = job not in ONCE or look(path) == old
-            if again:
-                JOBS[job](path)
+            next_job = JOBS[job] if job not in ONCE or look(path) == old else ONCE[job]
+            next_job(path)
             check(job, path, old, new, True)
-            left = [name for name in os.listdir(path) if name.startswith(".")]
-            assert not left or not again, left  # what is done once is not there to clean up after itself
+            assert not [name for name in os.listdir(path) if name.startswith(".")], os.listdir(path)
         except BaseException as e:
             e.add_note(f"{job} hit at call {n}, {call or 'killed'}")
             raise

@@ -146,7 +146,7 @@ REFUSED = {
     "temporary": (lambda log: log.log(".a.tmp", 1.0), InvalidValue, "taken for a file of the format"),
     "long": (lambda log: log.log("é" * 50, 1.0), InvalidValue, "too long"),
     "case": (lambda log: log.log("WITH", 1.0), InvalidValue, "'with' and 'WITH' differ only in case"),
-    "tags": (lambda log: log.log("a", 1.0, tags=[1]), InvalidValue, "tags is a dict"),
+    "tags": (lambda log: log.log("a", 1.0, tags=[1]), InvalidValue, "tags: a document is a dict"),
     "tags of NaN": (lambda log: log.log("a", 1.0, tags={"x": math.nan}), InvalidValue, "tags: no JSON document"),
     "time": (lambda log: log.log("a", 1.0, time=datetime(2024, 1, 1)), InvalidValue, "with an offset from UTC"),
     "one of two": (lambda log: log.log({"a": 1.0, "b": "x"}), SchemaError, "the value of 'b'"),

@@ -159,6 +159,12 @@ def test_while_a_trajectory_is_written(tmp_path):
     assert rec.system["atoms"]["element"].tolist() == ["O", "H"] and rec.trajectory[1]["atoms"]["x"][1] == 2.5
 
 
+def with_shape(shape):
+    block = mrec.Block({"x": np.zeros(2)})
+    block.structural_shape = shape  # which only the constructor checks
+    return block
+
+
 @pytest.mark.parametrize(
     ("frame", "match"),
     [
@@ -171,7 +177,16 @@ def test_while_a_trajectory_is_written(tmp_path):
         ({"a": mrec.Block({"n": np.zeros(2, int)}, precision={"n": 0.1})}, "precision"),
         ({"a": mrec.Block({"n": np.zeros(2)}, precision={"m": 0.1})}, "'m'"),
         ({"a": mrec.Block({"n": np.zeros(2)}, structural_shape=(3,))}, "structural_shape"),
+        ({".a.tmp": {"x": np.zeros(1)}}, "a file of its own"),
+        ({"a": {".durable": np.zeros(1)}}, "a file of its own"),
+        ({"a": with_shape((-1, -2))}, "each length of structural_shape is a number of rows, 0 or more, not -1"),
+        ({"a": with_shape((2.0,))}, "not 2.0"),
+        ({"a": mrec.Block({"r": np.zeros(1, "u8")}, targets={"r": 5})}, "its target is 5, no name of a block"),
         (mrec.Frame(meta={"_meta_types": 1}), "_meta_types"),
+        (mrec.Frame(meta={"\ud800": 1}), "lone surrogate"),
+        (mrec.Frame(meta={"a": 1}, meta_types={"a": ["i64"]}), "is no type"),
+        (None, "`del record.frame` takes it out"),
+        (5, "a mapping of block names to columns, not 5"),
         (mrec.Frame(meta={"x": object()}), "'x'"),
     ],
     ids=str,
@@ -182,6 +197,21 @@ def test_what_a_section_refuses(path, frame, match):
     with pytest.raises(SchemaError, match=match):
         rec.frame = frame
     assert rec.frame == before and not [name for name in os.listdir(path) if name.startswith(".")]
+
+
+def test_claims_that_nothing_stands_for(path):
+    """Refused before memory is taken; that nothing is stored of a few zeros is no claim."""
+    document(path, "frame/atoms", count=2**40)
+    for column in [p for p in (path / "frame/atoms").rglob("zarr.json") if "/atoms/zarr" not in str(p)]:
+        node = json.loads(column.read_text())
+        if node["node_type"] == "array":
+            column.write_text(json.dumps({**node, "shape": [2**40, *node["shape"][1:]]}))
+    with pytest.raises(CorruptData, match=r"bytes can not hold an array of \d+"):
+        _ = mrec.open(path).frame
+    rec = mrec.open(path)
+    rec.observables["zeros"] = mrec.Observable(np.zeros(1000), "k", "d", False)
+    shutil.rmtree(path / "observables/zeros/c")
+    assert not rec.observables["zeros"].values.any() and len(rec.observables["zeros"]) == 1000
 
 
 # ---- what reading refuses ----------------------------------------------------------------------------------------

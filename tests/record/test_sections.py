@@ -119,7 +119,7 @@ REFUSED = {
     "units twice": (lambda p: mrec.create(p, status={}, meta={"units": {}}, units={}), InvalidValue, "given twice"),
     "units": (lambda p: mrec.create(p, status={}, units={"length": 1}), InvalidValue, "units is a mapping of names"),
     "options": (lambda p: mrec.create(p, status={}, chunk="1KiB"), InvalidValue, "only a trajectory has such options"),
-    "a document": (lambda p: mrec.create(p, status=[1]), InvalidValue, "status is a document, a dict, not"),
+    "a document": (lambda p: mrec.create(p, status=[1]), InvalidValue, "status: a document is a dict, not"),
     "NaN": (lambda p: mrec.create(p, status={"a": float("nan")}), InvalidValue, "status: no JSON document"),
     "an array": (lambda p: mrec.create(p, status={"a": np.zeros(2)}), InvalidValue, "status: no JSON document"),
     "a name": (lambda p: mrec.create(p.with_name("r.zip"), status={}), mrec.MrecError, "ends in .mrec"),

@@ -72,7 +72,8 @@ def test_split_leading():
 @pytest.mark.parametrize(
     "text",
     ['{"a": NaN}', '{"a": Infinity}', '{"a": 1, "a": 2}', '{"a": {"b": 1, "b": 1}}', "{", "", "[1] 2", '{"a": 01}',
-     '{"a": "\ud800"}', '"\\ud800"', '{"\\udfff": 1}', "[" * 200 + "]" * 200, "[" * 100000, "\ufeff{}"],
+     '{"a": "\ud800"}', '"\\ud800"', '{"\\udfff": 1}', "[" * 200 + "]" * 200, "[" * 100000, "\ufeff{}",
+     '{"a": 1e999}', "[-1e400]"],
 )  # fmt: skip
 def test_json_is_strict(text):
     with pytest.raises(CorruptData, match="here"):
@@ -106,6 +107,8 @@ def test_json_integers_are_exact():
         (["fill_value"], "nan"),
         (["fill_value"], None),
         (["fill_value"], "0x12"),
+        (["fill_value"], "0x7ff8_00000000000"),
+        (["fill_value"], "0x-7ff800000000000"),
         (["fill_value"], True),
         (["attributes"], []),
         (["dimension_names"], ["a"]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -36,7 +37,8 @@ def same(a, b):
 
 def meta_of(drawn_array):
     name, values, fill, grid, codecs, separator = drawn_array
-    return ArrayMeta(values.shape, name, grid, codecs, fill, separator=separator, dimension_names=("é",) * values.ndim)
+    names = tuple("éxyz"[: values.ndim])  # tensorstore wants each once
+    return ArrayMeta(values.shape, name, grid, codecs, fill, separator=separator, dimension_names=names)
 
 
 def ours(store, meta):
@@ -117,24 +119,37 @@ def tensorstore_can(array):
     return name != "string" and "shuffle" not in repr(codecs)
 
 
-@seed(SEED + 3)
-@drawn
-@given(arrays().filter(tensorstore_can), st.booleans())
-def test_tensorstore_both_ways(tmp_path_factory, array, forwards):
+#: What tensorstore says of the one layout here that it does not know, codecs behind a shard.
+BEHIND_A_SHARD = "that apply to the entire shard"
+
+
+def test_tensorstore_both_ways(tmp_path_factory):
     tensorstore = pytest.importorskip("tensorstore")
-    path = tmp_path_factory.mktemp("tensorstore")
-    meta, values = meta_of(array), array[1]
-    made = ours(mrec.zarr.FilesystemStore(path), meta)
-    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{path}/"}}
-    try:
-        other = tensorstore.open(spec, open=True).result()
-    except ValueError as e:  # what it does not know: two transpositions in a row, some orders
-        assert "rror" in str(e) or str(e)
-        return
-    if forwards:
-        made[...] = values
-        assert same(other.read().result(), values)
-    elif values.size:
-        other[...].write(values).result()
-        assert same(mrec.zarr.open(path)[...], values)
-    shutil.rmtree(path)
+    seen = Counter()
+
+    @seed(SEED + 3)
+    @drawn
+    @given(arrays().filter(tensorstore_can), st.booleans())
+    def both_ways(array, forwards):
+        path = tmp_path_factory.mktemp("tensorstore")
+        meta, values = meta_of(array), array[1]
+        made = ours(mrec.zarr.FilesystemStore(path), meta)
+        spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{path}/"}}
+        try:
+            other = tensorstore.open(spec, open=True).result()
+        except ValueError as e:
+            if BEHIND_A_SHARD not in str(e):
+                raise
+            seen["refused"] += 1
+            return
+        seen["compared"] += 1
+        if forwards:
+            made[...] = values
+            assert same(other.read().result(), values)
+        elif values.size:
+            other[...].write(values).result()
+            assert same(mrec.zarr.open(path)[...], values)
+        shutil.rmtree(path)
+
+    both_ways()
+    assert seen["compared"] > 2 * seen["refused"], seen
