@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
     import xarray
 
     from mrec.collection.footer import Footer, Schema
+
+
+_ABSENT: Any = object()
 
 
 def open_collection(path: Any, *, cache: int = 64 << 20, verify: bool | None = None, **options: Any) -> Collection:
@@ -196,24 +198,18 @@ class Collection(Mapping[str, "Dataset"]):
             return {}
         segment = self.segment(footer.DATASETS if variable is None else variable)
         types = self._types(key, variable)
-        numbers, ordinals, names, deleted = (
-            self.footer.schema_numbers,
-            self.footer.ordinals,
-            segment.names,
-            self.deleted,
-        )
-        found = []
-        for number, tag, value in segment.footer.values_of(key):
+        numbers, ordinals = self.footer.schema_numbers, self.footer.ordinals
+        names, deleted = segment.names, self.deleted
+        found = [_ABSENT] * len(self.footer.names)
+        for number, tag, value in zip(*segment.footer.values_of(key), strict=True):
             ordinal = ordinals.get(names[number], -1)
             kind = types[numbers[ordinal]] if ordinal >= 0 and ordinal not in deleted else None
             if kind is None:
                 continue
             if tag > attributes.STRING or kind != attributes.SCALARS[tag]:
                 value = attributes.unpack(_piece(tag, value), kind)
-            found.append((ordinal, value))
-        found.sort(key=itemgetter(0))
-        every = self.footer.names
-        return {every[ordinal]: value for ordinal, value in found}
+            found[ordinal] = value
+        return {name: value for name, value in zip(self.footer.names, found, strict=True) if value is not _ABSENT}
 
     def _types(self, key: str, variable: str | None) -> list[Any]:
         return [_typed(schema, variable).get(key) for schema in self.footer.schemas]

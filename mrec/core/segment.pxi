@@ -280,9 +280,9 @@ cdef class SegmentFooter:
         return b"".join(parts)
 
     def values_of(self, str key):
-        """[(number of the array, tag, value)] of those that have an attribute of this key.
+        """(numbers of the arrays, tags, values) of those that have an attribute of this key, a list each.
 
-        value: as Python has it for a bool, a number or a string; in one piece for others.
+        values: as Python has it for a bool, a number or a string; in one piece for others.
         """
         cdef mrec_segment_array array
         cdef mrec_error error
@@ -292,7 +292,7 @@ cdef class SegmentFooter:
         cdef size_t n = len(wanted)
         cdef uint64_t i, k, number = self.segment.strings.n
         cdef uint32_t at, value
-        cdef list found = []
+        cdef list numbers = [], tags = [], values = []
         cdef dict known = {}
         for i in range(self.segment.strings.n):
             check(mrec_segment_string_at(&self.segment, i, &text, &error), &error)
@@ -300,7 +300,7 @@ cdef class SegmentFooter:
                 number = i
                 break
         else:
-            return found
+            return numbers, tags, values
         for i in range(self.segment.arrays.n):
             self._array(i, &array)
             for k in range(array.attributes.n):
@@ -309,6 +309,8 @@ cdef class SegmentFooter:
                     plain = known.get(value)
                     if plain is None:
                         plain = known[value] = self._plain(value)
-                    found.append((i, (<tuple>plain)[0], (<tuple>plain)[1]))
+                    numbers.append(i)
+                    tags.append((<tuple>plain)[0])
+                    values.append((<tuple>plain)[1])
                     break
-        return found
+        return numbers, tags, values
