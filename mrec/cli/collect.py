@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mrec.cli.sizes import disk_usage, human
+from mrec.cli.sizes import human
 
 
 def add_parser(commands: Any) -> None:
@@ -31,4 +31,4 @@ def run(arguments: argparse.Namespace) -> None:
 
     collect(arguments.output, arguments.sources, codec=arguments.codec, overwrite=arguments.overwrite)
     made = open_collection(arguments.output)
-    print(f"{arguments.output}: {len(made)} data sets, {human(disk_usage(arguments.output)[0])}")
+    print(f"{arguments.output}: {len(made)} data sets, {human(made.nbytes)}")

@@ -245,3 +245,44 @@ def test_abort_of_the_only_definer(tmp_path: Path) -> None:
     one_aborted(theirs, True)
     with pytest.raises(Exception, match=r".+"):
         theirs.finish()  # the fault: all is lost
+
+
+def test_written_in_pieces_through_both(tmp_path: Path) -> None:
+    """Values and statistics agree, whatever was written where, and again. Strings with a fill are left out: what lies
+    in a chunk beside what is written is the fill with us, and empty with them."""
+    rng = np.random.default_rng(5)
+    values: dict[str, list[Any]] = {
+        "float32": [0.0, -0.0, math.nan, 1.5, -3.0, math.inf],
+        "float64": [0.0, -0.0, math.nan, 1.5],
+        "int16": [0, 7, -3],
+        "uint64": [0, 7, 2**64 - 1],
+        "string": ["", "a", "b" * 20],
+    }
+    arrays = [(dtype, fill) for dtype in values for fill in (None, *FILLS.get(dtype, [7, 0]))]
+    arrays = [(dtype, fill) for dtype, fill in arrays if dtype != "string" or not fill]
+    mine = mrec.CollectionWriter(tmp_path / "mine", codec="none", block_size=64)
+    theirs = atlas.AtlasWriter.create(str(tmp_path / "theirs"), "none")
+    for n in range(12):
+        pair = mine.add_dataset(f"set{n}"), theirs.add_dataset(f"set{n}")
+        for k, (dtype, fill) in enumerate(arrays):
+            shape = rng.integers(1, 7, 2).tolist()
+            chunk = [None, [2, 3], [4, 1], [9, 9]][rng.integers(4)]
+            for writer in pair:
+                writer.define_array(f"x{k}", dtype, ["y", "x"], shape, chunk, fill)
+            for _ in range(rng.integers(4)):
+                start = [int(rng.integers(length)) for length in shape]
+                size = [int(rng.integers(1, length - at + 1)) for length, at in zip(shape, start, strict=True)]
+                piece = np.array(values[dtype], "U20" if dtype == "string" else dtype)
+                piece = piece[rng.integers(0, len(piece), size)]
+                for writer in pair:
+                    writer.write_array(f"x{k}", start, piece)
+        for writer in pair:
+            writer.finish()
+    mine.finish()
+    theirs.finish()
+    one, other = mrec.open_collection(tmp_path / "mine"), mrec.open_collection(tmp_path / "theirs")
+    for name, dataset in other.items():
+        for array, found in dataset.items():
+            assert repr(one[name][array][...].tolist()) == repr(found[...].tolist()), (name, array)
+            assert str(one[name][array].stats) == str(found.stats), (name, array)
+    check_as_atlas_sees_it(tmp_path / "mine")
