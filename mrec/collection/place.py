@@ -106,11 +106,18 @@ class Directory(Place):
             os.close(fd)
 
 
+def no_options(options: dict[str, Any]) -> None:
+    """TypeError, as for any argument that does not exist: these are for what a URL leads to."""
+    if options:
+        raise TypeError(f"a directory takes no argument {next(iter(options))!r}")
+
+
 def place_of(path: Any, files: Files = FILES, **options: Any) -> Place:
     """The place that a path, a URL of fsspec ("s3://..."), or an obstore store names."""
     if isinstance(path, Place):
         return path
     if isinstance(path, (str, os.PathLike)) and "://" not in os.fspath(path):
+        no_options(options)
         return Directory(os.path.abspath(os.fspath(path)), files)
     from mrec.collection.objects import objects_of
 

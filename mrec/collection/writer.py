@@ -19,7 +19,7 @@ from mrec.collection.encoder import Encoder
 from mrec.collection.files import FILES, Files, opened, remove, replace_file, sync_directory
 from mrec.collection.objects import upload_to
 from mrec.collection.packing import Output, Packing, VariableWriter, write_footer
-from mrec.collection.place import CHECKSUMS, CONTAINER, MASK
+from mrec.collection.place import CHECKSUMS, CONTAINER, MASK, no_options
 from mrec.errors import ClosedError, DatasetExists, ForkedHandle, InvalidValue, RecordExists
 
 TEMPORARY = f".{CONTAINER}.tmp"
@@ -68,6 +68,7 @@ class CollectionWriter:
             raise InvalidValue("the path of a collection is empty")
         self._upload = upload_to(self.path, overwrite, options) if "://" in self.path else None
         if self._upload is None:
+            no_options(options)
             self.path = os.path.abspath(self.path)
         self._root = self.path if self._upload is None else self._upload.folder
         self._process = os.getpid()

@@ -65,6 +65,13 @@ def test_options_that_are_none(options: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "set").exists()
 
 
+def test_a_misspelt_argument(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="thread"):
+        mrec.CollectionWriter(tmp_path / "set", thread=2)
+    with pytest.raises(TypeError, match="caches"):
+        mrec.open_collection(make(tmp_path / "set"), caches=5)
+
+
 def test_a_data_set_left_open_ends_the_block(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="is open"), mrec.CollectionWriter(tmp_path / "set") as writer:
         dataset = writer.add_dataset("a")
