@@ -35,11 +35,12 @@ class Part:
             )
             for at in regions.shards(schema, variable, region)
         ]
-        self._where = schema, name, variable, region
+        self._ends = ["".join(f"/{i}" for i in at) for at in regions.shards(schema, variable, region)]
 
     def keys(self, *time: int) -> list[str]:
         """The keys of its objects. time: the position of the time shard; none for a static."""
-        return regions.object_keys(*self._where, time)
+        start = regions.object_key(self.name, time)
+        return [start + end for end in self._ends]
 
     def taken(self, given: Any) -> np.ndarray:
         """Values of this part, of its type. SchemaError when they do not fit."""

@@ -194,7 +194,7 @@ def _take_new(place: Place, overwrite: bool) -> Callable[[], None]:
         if overwrite:
             place.delete(KEY)
             place.sync()
-            for name in sorted(place.names(), key=lambda name: name == "zarr.json"):  # by which a stream is known, last
+            for name in place.names():
                 if name in ("tmp", "locks"):
                     place.empty(name)
                 elif isinstance(place, LocalPlace) and not place.is_file(name):
@@ -213,9 +213,9 @@ def _take_new(place: Place, overwrite: bool) -> Callable[[], None]:
 
 def _refuse_strange(place: Place) -> None:
     """Overwriting removes all that is there, so it has to be a stream."""
-    names = set(place.names())
-    if not {KEY, "zarr.json"} & names and names - {"tmp", "locks"}:
-        raise RecordExists(f"{place.name} holds {min(names - {'tmp', 'locks'})!r} and no stream; it is not overwritten")
+    names, own = set(place.names()), {"tmp", "locks"}
+    if not ({KEY, "zarr.json"} & names or own <= names or names <= own):
+        raise RecordExists(f"{place.name} holds {min(names - own)!r} and no stream; it is not overwritten")
 
 
 def _put_arrays(place: Place, schema: StreamSchema, objects: Objects) -> dict[str, ArrayMeta]:

@@ -99,11 +99,12 @@ def object_key(name: str, at: Iterable[int]) -> str:
 
 
 def _ranges(schema: StreamSchema, variable: Variable, region: Region) -> tuple[tuple[int, int], ...]:
-    dims = [d for d in variable.dims if d != schema.time_dim]
-    return tuple(
-        (start // schema.shard[d], -(-stop // schema.shard[d]))
-        for d, (start, stop) in zip(dims, part(schema, variable, region), strict=True)
-    )
+    found = []
+    for dim in variable.dims:
+        if dim != schema.time_dim:
+            start, stop = region.get(dim) or (0, schema.dims[dim])
+            found.append((start // schema.shard[dim], -(-stop // schema.shard[dim])))
+    return tuple(found)
 
 
 @lru_cache(64)

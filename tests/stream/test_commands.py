@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -56,7 +57,8 @@ def edit(path: Path, name: str, change: Callable[[dict], object]) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "manifest": (lambda p: flip(p / "output_manifest.json"), "manifest"),
+    "manifest": (lambda p: edit(p, "output_manifest.json", lambda d: d.update(n_records=9)), "manifest"),
+    "a manifest that ends early": (lambda p: os.truncate(p / "output_manifest.json", 700), "manifest"),
     "a region": (lambda p: edit(p, "output_manifest.json", lambda d: d["writers"].pop()), "stream-coverage"),
     "an object is gone": (lambda p: (p / "t2m/c/0/0/0").unlink(), "stream-object"),
     "an object of the open shard is gone": (lambda p: (p / "t2m/c/1/0/0").unlink(), "stream-read"),
