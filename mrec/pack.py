@@ -16,6 +16,7 @@ from mrec.record.publish import held_log
 from mrec.record.settled import marks_of, settled
 from mrec.trajectory.closed import Piece, closed_files
 from mrec.trajectory.writer import lock_errors
+from mrec.zarr.write import sync_directory
 from mrec.zarr.zip import ZipStore
 from mrec.zarr.zipformat import Packed, central_header, end_records, local_header
 
@@ -93,7 +94,7 @@ def unpack(zip: PathLike, target: PathLike | None = None) -> str:
         os.rename(made, root)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    _sync_directory(parent)
+    sync_directory(parent)
     return root
 
 
@@ -186,7 +187,7 @@ def _replacing(target: str) -> Iterator[int]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-    _sync_directory(parent)
+    sync_directory(parent)
 
 
 def _remove(root: str) -> None:
@@ -194,17 +195,8 @@ def _remove(root: str) -> None:
     parent, name = os.path.split(root)
     going = os.path.join(parent, f".{name}.removed.tmp")
     os.rename(root, going)
-    _sync_directory(parent)
+    sync_directory(parent)
     shutil.rmtree(going)
-
-
-def _sync_directory(path: str) -> None:
-    """fsync a directory, so that the names in it are there for good."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 # ---- unpacking ---------------------------------------------------------------------------------------------------

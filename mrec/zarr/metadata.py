@@ -189,11 +189,6 @@ def parse_group(raw: bytes | str, where: str) -> GroupMeta:
     return node
 
 
-def split_leading(document: dict[str, Any]) -> tuple[str, str]:
-    """`ArrayMeta.split_leading` of an array's document."""
-    return parse_array(dump(document), "zarr.json").split_leading()
-
-
 def fill_of(meta: ArrayMeta) -> np.ndarray:
     """The fill as an array without axes."""
     return np.array(meta.fill, meta.dtype)

@@ -52,6 +52,7 @@ TARGETS = [
     Target("packed", memory=1),
     Target("metrics", 4096),
     Target("stream", 4096),
+    Target("array", 8192),
     Target("shard", memory=320),
     Target("codec", memory=4),
     Target("index", memory=1),
