@@ -50,6 +50,14 @@ def _column_frame(tag: Tag) -> mrec.Frame:
     return mrec.Frame({"atoms": {"x": np.random.default_rng(tag).normal(size=50)}}, step=tag[1])
 
 
+def _wide_schema() -> mrec.Schema:
+    return mrec.Schema().block("atoms", rows=300).column("x", "f64")
+
+
+def _wide_frame(tag: Tag) -> mrec.Frame:
+    return mrec.Frame({"atoms": {"x": np.random.default_rng(tag).normal(size=300)}}, step=tag[1])
+
+
 def _resting_frame(tag: Tag) -> mrec.Frame:
     return mrec.Frame(_column_frame((tag[0], min(tag[1], 3))).blocks, step=tag[1])
 
@@ -83,7 +91,7 @@ def _full_frame(tag: Tag) -> mrec.Frame:
     }
     astray = i >= 4
     return mrec.Frame(
-        {"atoms": atoms, "bonds": {"atomi": np.arange(i // 3 % 3, dtype=np.uint64) + generation}},
+        {"atoms": atoms, "bonds": {"atomi": (np.arange(i // 3 % 3, dtype=np.uint64) + generation) % 18}},
         step=10 * i + astray * (1 + generation % 8),
         time=0.5 * i + 0.001 * astray * (1 + generation),
         box=mrec.Box.from_lengths(10.0, 10.0, 10.0 + (i >= 2) * (i + generation)),
@@ -95,6 +103,8 @@ COLUMN = Kind(_column_schema, _column_frame)
 FULL = Kind(_full_schema, _full_frame)
 #: Many versions of an open chunk.
 SLOTS = replace(COLUMN, options=(("frames_per_chunk", 8), ("chunks_per_shard", 2)))
+#: The same, over several pages, between which a write can tear.
+WIDE = replace(SLOTS, schema=_wide_schema, frame=_wide_frame)
 #: Another position in each frame up to the third, then always the same.
 RESTING = replace(COLUMN, frame=_resting_frame)
 #: No cell before frame 2.

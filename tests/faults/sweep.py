@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import mrec
 from mrec._core import FaultFiles
 from mrec.errors import MrecError
 from tests.faults.story import (
@@ -18,8 +19,8 @@ from tests.faults.story import (
     LATE_CELL,
     PAGES,
     RESTING,
-    SLOTS,
     UNSYNCED,
+    WIDE,
     Kind,
     Point,
     Teller,
@@ -74,7 +75,7 @@ class Scenario:
 SCENARIOS = [
     Scenario("create", FULL, "", "C a D X"),
     Scenario("chunks and shards", COLUMN, "C a D X", "O a a a A a a D a X"),
-    Scenario("partial tails", SLOTS, "C a K", "O a A a A a D a D a A a A X"),
+    Scenario("partial tails", WIDE, "C a K", "O a A a A a D a D a A a A X"),
     Scenario("cell changes", FULL, "C a D K", "O a A a D X"),
     Scenario("cell appears", LATE_CELL, "C a a A K", "O a A a D X"),
     Scenario("a block comes to rest", RESTING, "C a A a K", "O a A a A a A a A a D X"),
@@ -181,10 +182,13 @@ class Sweep:
         left = [p for p in teller.path.rglob(".*") if p.name != ".durable"]
         if left:
             raise Wrong(f"left over: {left}")
-        again.tell("a A a X")
+        again.tell("a a A X")
         check(again.path, again.kind, again.under_way, "published")
         if list(teller.path.rglob(".*")):
             raise Wrong("a closed record holds hidden files")
+        findings = mrec.verify(teller.path).findings
+        if findings:
+            raise Wrong(f"verify says {findings[0]}")
         restart(again.path)  # changes nothing: it is closed
 
 

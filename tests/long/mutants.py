@@ -20,10 +20,10 @@ SYNC = "        MREC_TRY(mrec_sequence_visit(seq, sync_data, NULL, error));\n"
 DOCUMENTS = "    MREC_TRY(write_documents(seq, durable, kind == MREC_COMMIT_AUTO, error));\n"
 DURABLE = "    if (durable)\n        MREC_TRY(mrec_commit_durable_file(seq, true, error));\n"
 MARKER = "    MREC_TRY(mrec_commit_marker(seq, !closing, durable, error));\n"
-CELL = "    MREC_TRY(mrec_visit_array(visit, arg, state->{}, error));\n"
+CELL = "    MREC_TRY(mrec_visit_array(visit, arg, state->{}, 0, error));\n"
 INDEX = (
-    "    MREC_TRY(mrec_visit_array(visit, arg, state->offset, error));\n"
-    "    MREC_TRY(mrec_visit_array(visit, arg, state->step_index, error));\n"
+    "    MREC_TRY(mrec_visit_array(visit, arg, state->offset, 0, error));\n"
+    "    MREC_TRY(mrec_visit_array(visit, arg, state->step_index, 0, error));\n"
     "    MREC_TRY(mrec_visit_group(visit, arg, &state->group, error));\n"
 )
 SETTLE_D = "    MREC_TRY(mrec_commit_documents(seq, true, error)); /* (d) */\n"
@@ -177,6 +177,7 @@ MUTANTS = [
         "reopen.c",
         (("    MREC_TRY(restore_marker(seq, standing->marker_text, error));\n", "    (void)restore_marker;\n"),),
         power=("restart of one column",),
+        stops=("reopen after a restart",),
     ),
     Mutant(
         "documents are cut before index entries",
@@ -190,7 +191,7 @@ MUTANTS = [
             ),
         ),
         power=("kills of one column", "truncation in a shard"),
-        stops=("truncate",),
+        stops=("truncate", "reopen", "reopen after a restart", "truncate to nothing", "a block comes to rest"),
     ),
     Mutant(
         "dead arrays are removed",
@@ -250,18 +251,23 @@ def build_base(folder: Path) -> dict[str, Path]:
     return objects
 
 
+def broken(mutant: Mutant) -> str:
+    """The text of its file with the rule broken; ValueError when the text that says the rule is not there."""
+    text = (REPOSITORY / "csrc" / mutant.file).read_text()
+    for old, new in mutant.edits:
+        if text.count(old) != 1:
+            raise ValueError(f"{mutant.rule}: {mutant.file} holds {text.count(old)} times {old!r}")
+        text = text.replace(old, new)
+    return text
+
+
 def build(mutant: Mutant | None, objects: dict[str, Path], folder: Path) -> None:
     """A folder to import the mutant from."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(REPOSITORY / "mrec", folder / "mrec", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     if mutant is not None:
-        text = (REPOSITORY / "csrc" / mutant.file).read_text()
-        for old, new in mutant.edits:
-            if text.count(old) != 1:
-                raise ValueError(f"{mutant.rule}: {mutant.file} holds {text.count(old)} times {old!r}")
-            text = text.replace(old, new)
         source = folder / mutant.file
-        source.write_text(text)
+        source.write_text(broken(mutant))
         objects = {**objects, mutant.file: folder / "mutant.o"}
         compile_into(source, objects[mutant.file])
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
