@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from multiprocessing import get_context
 
 from tests.flips.flips import HEAD, PARTS, flip
@@ -21,7 +20,7 @@ def test_no_flipped_bit_is_read_silently() -> None:
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         tasks = [pool.submit(flip, kind, part, seed=SEED) for part in reversed(PARTS) for kind in KINDS]
         rows = sorted((task.result() for task in tasks), key=lambda row: PARTS.index(row.part))
-    save("flips", SEED, time.monotonic() - started, {"rows": [asdict(row) for row in rows]})
+    save("flips", SEED, time.monotonic() - started, {"rows": [vars(row) for row in rows]})
     print(HEAD, *rows, sep="\n")
     silent = [place for row in rows if row.part != "zarr.json" for place in row.silent]
     assert not silent, "\n".join(silent[:20])
