@@ -33,10 +33,15 @@ _TYPES: list[Type] = [*SCALARS, *((name,) for name in LISTS)]
 
 def attribute_type(name: str) -> str:
     """The stored name of a type that a user may give: "int8", "uint8", "timestamp_nanoseconds" ... SchemaError."""
-    stored = f"u_{name[1:]}" if isinstance(name, str) and name.startswith("uint") else name
-    if not isinstance(stored, str) or stored not in _TAGS:
+    stored = _stored(name) if isinstance(name, str) else ""
+    if stored not in _TAGS:
         raise SchemaError(f"{name!r} is no type of an attribute; choose one of {', '.join(_TAGS)}")
     return stored
+
+
+def _stored(name: str) -> str:
+    """The container's name of a type of numpy."""
+    return f"u_{name[1:]}" if name.startswith("uint") else name
 
 
 def pack(value: Any, dtype: str | None = None) -> tuple[Type, bytes]:
@@ -61,8 +66,8 @@ def _scalar_type(value: Any) -> str:
         return "bool"
     if isinstance(value, np.float16):
         return "float32"
-    if isinstance(value, (np.integer, np.floating)) and (name := value.dtype.name).replace("ui", "u_i") in _TAGS:
-        return name.replace("ui", "u_i")
+    if isinstance(value, (np.integer, np.floating)) and (name := _stored(value.dtype.name)) in _TAGS:
+        return name
     if isinstance(value, int):
         return "int64" if -(1 << 63) <= value < 1 << 63 else "u_int64"
     if isinstance(value, float):

@@ -47,12 +47,7 @@ class Objects(Place):
 
     def put(self, name: str, data: bytes) -> None:
         self.check()
-        if isinstance(self.bucket, FsspecBucket):
-            self.bucket.fs.pipe_file(self.path(name), data)
-        elif isinstance(self.bucket, ObstoreBucket):
-            import obstore
-
-            obstore.put(self.bucket.store, self.path(name), data)
+        self.bucket.put(self.path(name), data)
 
 
 def objects_of(where: Any, options: dict[str, Any]) -> Objects:

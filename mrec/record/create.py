@@ -78,9 +78,7 @@ def create(
 
 
 def _with_units(meta: Mapping[str, Any] | None, units: Mapping[str, str] | None) -> dict[str, Any]:
-    if meta is not None and not isinstance(meta, Mapping):
-        raise InvalidValue(f"meta: a document is a dict, not {meta!r}")
-    document = dict(meta or {})
+    document = {} if meta is None else checked(meta, "meta")
     if units is None:
         return document
     if "units" in document:

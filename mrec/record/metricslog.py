@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import weakref
@@ -53,7 +52,7 @@ class MetricsLog:
         self.path = name
         self._root: str | None = None
         self._fd = -1
-        self._file, self._own = "", (0, 0)
+        self._file = ""
         self._curves: dict[str, Curve] = {}
         self._lines = self._bytes = 0
         self._failed: OSError | None = None
@@ -91,7 +90,7 @@ class MetricsLog:
         except BaseException:
             os.close(fd)
             raise
-        self._fd, self._file, self._own = fd, file, _identity(os.fstat(fd))
+        self._fd, self._file = fd, file
 
     def _cut(self, fd: int, file: str) -> None:
         """Take in what is there, and cut a torn last line."""
@@ -151,7 +150,7 @@ class MetricsLog:
     def _check_place(self) -> None:
         """The log goes on in an open file; what is put into one that was moved away or replaced, nobody would find."""
         try:
-            if _identity(os.stat(self._file)) != self._own:
+            if not os.path.samestat(os.stat(self._file), os.fstat(self._fd)):
                 raise OSError(errno.ESTALE, "another log is in the place of this one", self._file)
         except OSError as e:
             self._failed = e
@@ -216,11 +215,11 @@ class MetricsLog:
 
     def _follow(self) -> None:
         """Go on in the log that is now in the record: the same file, but where the file system has no links."""
-        if _identity(os.stat(self._file)) != self._own:
+        if not os.path.samestat(os.stat(self._file), os.fstat(self._fd)):
             fd = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
             _lock(fd, self._file)
             os.close(self._fd)
-            self._fd, self._own = fd, _identity(os.fstat(fd))
+            self._fd = fd
 
     def close(self) -> None:
         """Flush, and let go of the log. Closing twice is no error."""
@@ -296,17 +295,9 @@ def _refuse_inside(file: str) -> None:
         parent = os.path.dirname(parent)
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
 def _lock(fd: int, file: str) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RecordLocked(f"{file}: another MetricsLog has it; one at a time logs there") from None
-    except OSError:
-        pass  # a file system without locks
+    if not publish.try_lock(fd):
+        raise RecordLocked(f"{file}: another MetricsLog has it; one at a time logs there")
 
 
 def _whole(fd: int) -> bytes:

@@ -175,19 +175,29 @@ def _new_directory(path: str, name: str) -> int:
     raise RecordLocked(f"the section {name!r} is being written by another program; try again when it is done")
 
 
+def try_lock(fd: int) -> bool:
+    """Lock a file or directory as long as the descriptor is open; False while another has it.
+
+    On a file system without locks everything is free.
+    """
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def _locked(path: str) -> int | None:
     """The lock of a directory, as long as the descriptor is open; None while another has it, or when it is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(fd):
         os.close(fd)
         return None
-    except OSError:
-        pass  # a file system without locks
     try:
         same = os.path.samestat(os.stat(path), os.fstat(fd))
     except FileNotFoundError:
@@ -207,12 +217,8 @@ def held_log(root: str) -> Iterator[None]:
         yield
         return
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RecordLocked(f"{root}: a MetricsLog is open in it; close that first") from None
-        except OSError:
-            pass  # a file system without locks
+        if not try_lock(fd):
+            raise RecordLocked(f"{root}: a MetricsLog is open in it; close that first")
         yield
     finally:
         os.close(fd)

@@ -34,12 +34,12 @@ def settled(mark: Callable[[], object], read: Callable[[], T], what: str) -> T:
 
 
 def mark_of(path: str) -> Mark:
-    """The mark of a directory."""
+    """The mark of a directory, or of a file."""
     try:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def marks_of(root: str) -> dict[str, Mark]:

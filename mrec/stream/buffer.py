@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Part:
         bounds = regions.part(schema, variable, region)
         lengths = [schema.shard[d] for d in variable.dims if d != schema.time_dim]
         self.name, self.dtype, self.encoder = name, variable.numpy, encoder
+        self._keys = partial(regions.object_keys, schema, name, variable, region)
         self.extents = tuple(stop - start for start, stop in bounds)
         self.cuts = [
             tuple(
@@ -35,12 +37,10 @@ class Part:
             )
             for at in regions.shards(schema, variable, region)
         ]
-        self._ends = ["".join(f"/{i}" for i in at) for at in regions.shards(schema, variable, region)]
 
     def keys(self, *time: int) -> list[str]:
         """The keys of its objects. time: the position of the time shard; none for a static."""
-        start = regions.object_key(self.name, time)
-        return [start + end for end in self._ends]
+        return self._keys(time)
 
     def taken(self, given: Any) -> np.ndarray:
         """Values of this part, of its type. SchemaError when they do not fit."""

@@ -99,12 +99,9 @@ def object_key(name: str, at: Iterable[int]) -> str:
 
 
 def _ranges(schema: StreamSchema, variable: Variable, region: Region) -> tuple[tuple[int, int], ...]:
-    found = []
-    for dim in variable.dims:
-        if dim != schema.time_dim:
-            start, stop = region.get(dim) or (0, schema.dims[dim])
-            found.append((start // schema.shard[dim], -(-stop // schema.shard[dim])))
-    return tuple(found)
+    lengths = [schema.shard[d] for d in variable.dims if d != schema.time_dim]
+    bounds = part(schema, variable, region)
+    return tuple((start // n, -(-stop // n)) for n, (start, stop) in zip(lengths, bounds, strict=True))
 
 
 @lru_cache(64)

@@ -21,8 +21,7 @@ def parse(raw: bytes | str, where: str) -> Any:
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_float)
-        if not _is_plain(text):
-            _check(value)
+        _check(value, text)
     except (ValueError, RecursionError) as e:
         raise CorruptData(f"{where}: not strict JSON: {e}") from None
     return value
@@ -41,8 +40,9 @@ def checked(document: Any, what: str) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise InvalidValue(f"{what}: a document is a dict, not {document!r}")
     try:
-        found: dict[str, Any] = json.loads(json_text(dict(document)))
-        _check(found, MAX_DEPTH - AROUND)
+        text = json_text(dict(document))
+        found: dict[str, Any] = json.loads(text)
+        _check(found, text, MAX_DEPTH - AROUND)
     except ValueError as e:
         raise InvalidValue(f"{what}: {e}") from None
     return found
@@ -56,7 +56,7 @@ def dump(value: Any, compact: bool = False) -> str:
     indent, separators = (None, (",", ":")) if compact else (2, None)
     try:
         text = json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
-        _check(value)
+        _check(value, text)
     except (TypeError, ValueError, RecursionError) as e:
         raise InvalidValue(f"no JSON document: {e}") from None
     return text
@@ -82,13 +82,10 @@ def _float(number: str) -> float:
     return value
 
 
-def _is_plain(text: str) -> bool:
-    """Whether a text is so short of brackets and escapes that `_check` can find nothing: that of most documents."""
-    return text.isascii() and "\\u" not in text and text.count("[") + text.count("{") < MAX_DEPTH
-
-
-def _check(value: Any, depth: int = MAX_DEPTH) -> None:
-    """Depth, and strings that UTF-8 can hold."""
+def _check(value: Any, text: str, depth: int = MAX_DEPTH) -> None:
+    """Depth, and strings that UTF-8 can hold; of most documents their text says so already."""
+    if text.isascii() and "\\u" not in text and text.count("[") + text.count("{") < depth:
+        return
     level = [value]
     for _ in range(depth):
         below: list[Any] = []

@@ -46,6 +46,10 @@ class Bucket(ABC):
         """An object; None when there is none. One request."""
 
     @abstractmethod
+    def put(self, key: str, data: bytes) -> None:
+        """Replace an object, in one request."""
+
+    @abstractmethod
     def find(self, key: str) -> dict[str, int | None]:
         """All objects below a key, with their sizes where the listing tells.
 
@@ -79,6 +83,10 @@ class FsspecBucket(Bucket):
             return bytes(self.fs.cat_file(key))
         except FileNotFoundError:
             return None
+
+    def put(self, key: str, data: bytes) -> None:
+        """Replace an object."""
+        self.fs.pipe_file(key, data)
 
     def find(self, key: str) -> dict[str, int | None]:
         """All objects below a key, with their sizes where the listing tells."""
@@ -116,6 +124,12 @@ class ObstoreBucket(Bucket):
             return bytes(obstore.get(self.store, key).bytes())
         except FileNotFoundError:
             return None
+
+    def put(self, key: str, data: bytes) -> None:
+        """Replace an object."""
+        import obstore
+
+        obstore.put(self.store, key, data)
 
     def find(self, key: str) -> dict[str, int | None]:
         """All objects below a key with their sizes."""

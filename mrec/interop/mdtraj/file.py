@@ -14,6 +14,7 @@ from mdtraj.utils import cast_indices
 from mrec.errors import InvalidValue, MrecError
 from mrec.interop.coordinates import Coordinates
 from mrec.interop.mdtraj.topology import load_topology
+from mrec.record.settled import mark_of
 
 _NM = 0.1
 
@@ -33,15 +34,8 @@ def _opened(filename: str | os.PathLike[str]) -> Coordinates:
 
 def _identity(path: str) -> tuple[Any, ...]:
     """What changes when a record is replaced, or appended to: its documents are new files then."""
-    found: list[Any] = [path]
-    for name in ("", "zarr.json", "meta/zarr.json", "system", "trajectory/zarr.json"):
-        try:
-            status = os.stat(os.path.join(path, name) if name else path)
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns))
-    return tuple(found)
+    parts = ("zarr.json", "meta/zarr.json", "system", "trajectory/zarr.json")
+    return path, mark_of(path), *(mark_of(os.path.join(path, part)) for part in parts)
 
 
 def load_mrec(
