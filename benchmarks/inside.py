@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import tempfile
@@ -24,6 +23,7 @@ from MDAnalysis.coordinates import XDR
 import mrec
 import mrec.interop.mda
 import mrec.interop.mdtraj
+from benchmarks.options import parsed
 from mrec.bench.report import figure, replace_between
 from mrec.bench.worker import use_cores
 
@@ -36,11 +36,7 @@ Job = Callable[[Any], object]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.inside", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="one round, a tenth of the frames; the docs stay")
-    parser.add_argument("--out", type=Path, help="a folder for the files (default: a temporary one)")
-    options = parser.parse_args()
+    options = parsed("benchmarks.inside", __doc__, 3)
     warnings.simplefilter("ignore")
     use_cores(1)
     with tempfile.TemporaryDirectory(dir=options.out) as folder:
@@ -50,7 +46,7 @@ def main() -> None:
             for library, jobs in (("mdanalysis", in_mdanalysis(files)), ("mdtraj", in_mdtraj(files))):
                 for name, (n, runs) in jobs.items():
                     with quiet():
-                        tables[library][name, atoms] = measured(runs, n, 1 if options.quick else options.rounds)
+                        tables[library][name, atoms] = measured(runs, n, options.rounds)
     for library, rows in tables.items():
         table = markdown(rows)
         print(f"## {library}\n\n{table}")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import statistics
@@ -18,6 +17,7 @@ import h5py
 import numpy as np
 
 import mrec
+from benchmarks.options import parsed
 from mrec.bench.report import figure, replace_between
 from mrec.interop.loading import FrameDataset, FrameStream
 
@@ -29,17 +29,13 @@ FIELDS: Any = {"r": ("atoms", XYZ), "f": ("atoms", ("fx", "fy", "fz")), "energy"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.loading", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="one round, a tenth of the frames; the docs stay")
-    parser.add_argument("--out", type=Path, help="a folder for the files (default: a temporary one)")
-    options = parser.parse_args()
+    options = parsed("benchmarks.loading", __doc__, 3)
     rows = {}
     with tempfile.TemporaryDirectory(dir=options.out) as folder:
         for atoms, frames in SIZES.items():
             n = frames // (10 if options.quick else 1)
             runs = jobs(*written(Path(folder), atoms, n), n)
-            rows[atoms] = measured(runs, n, 1 if options.quick else options.rounds)
+            rows[atoms] = measured(runs, n, options.rounds)
     table = markdown(rows)
     print(table)
     if not options.quick:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import time
@@ -16,6 +15,7 @@ import numpy as np
 from molrs.io.mrec import MrecReader
 
 import mrec
+from benchmarks.options import parsed
 from mrec.bench.data import DataSet, make
 from mrec.bench.job import remove
 from mrec.bench.peer import XYZ, slab_frames
@@ -32,11 +32,7 @@ Job = Callable[[], object]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.reading", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--quick", action="store_true", help="one round, a tenth of the frames; the docs stay")
-    parser.add_argument("--out", type=Path, default=ROOT / "out")
-    options = parser.parse_args()
+    options = parsed("benchmarks.reading", __doc__, 7, ROOT / "out")
     options.out.mkdir(exist_ok=True)
     use_cores(1)
     peer = PEERS["mrec"]()
@@ -48,7 +44,7 @@ def main() -> None:
             remove(path)
             peer.write(path, peer.given(sample, precision), precision)
             seconds: dict[str, list[float]] = defaultdict(list)
-            for _ in range(1 if options.quick else options.rounds):
+            for _ in range(options.rounds):
                 for name, job, n in jobs(path, sample):
                     start = time.process_time()
                     job()
