@@ -21,9 +21,12 @@ NAMES = [f"q{i}" for i in range(COLUMNS)]
 
 @pytest.fixture
 def few() -> Iterator[int]:
-    """At most 64 descriptors, a dozen of them the test runner's; as many more as it has more."""
+    """At most 64 descriptors, a dozen of them the test runner's; two more for each that it has more.
+
+    A writer takes up to half of the limit: with one more for each, a runner's many left nothing to anyone else.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = max(64, opened() + 52)
+    limit = max(64, 2 * (opened() + 20))
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     yield limit
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
