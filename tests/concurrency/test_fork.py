@@ -7,6 +7,7 @@ import gc
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,14 @@ from tests.trajectory.ondisk import frames, write
 FORKS = 8
 ROWS = 5_000
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def frozen() -> Iterator[None]:
+    """Garbage is looked for in what a test made: over all that its runner holds, that takes each child seconds."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def schema() -> mrec.Schema:

@@ -31,11 +31,15 @@ FLAGS = [
 
 @dataclass(frozen=True)
 class Target:
-    """A program to feed with inputs of at most `longest` bytes; memory: MiB that it may take in one piece (C)."""
+    """A program to feed with inputs of at most `longest` bytes; memory: MiB that it may take in one piece (C).
+
+    seconds: how long every day.
+    """
 
     name: str
     longest: int = 4096
     memory: int = 0
+    seconds: int = 60
 
     @property
     def in_c(self) -> bool:
@@ -47,12 +51,12 @@ TARGETS = [
     Target("document", 16384),
     Target("durable", 16384),
     Target("zip", 16384),
-    Target("collection", 16384),
-    Target("segment", memory=1),
-    Target("packed", memory=1),
-    Target("metrics", 4096),
-    Target("stream", 4096),
-    Target("array", 8192),
+    Target("collection", 16384, seconds=20),
+    Target("segment", memory=1, seconds=20),
+    Target("packed", memory=1, seconds=20),
+    Target("metrics", 4096, seconds=20),
+    Target("stream", 4096, seconds=20),
+    Target("array", 8192, seconds=20),
     Target("shard", memory=320),
     Target("codec", memory=4),
     Target("index", memory=1),

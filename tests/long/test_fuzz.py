@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fourteen minutes of fuzzing for each target, two at a time. Inputs that were found stay below build/fuzz/long.
+"""Nine minutes of fuzzing for each target, two at a time. Inputs that were found stay below build/fuzz/long.
 
 MREC_FUZZ_SECONDS says how long, MREC_SEED where to begin.
 """
@@ -15,7 +15,7 @@ from dataclasses import asdict
 from tests.fuzz.fuzz import BUILD, TARGETS, command, run
 from tests.long.results import save
 
-SECONDS = int(os.environ.get("MREC_FUZZ_SECONDS", 840))
+SECONDS = int(os.environ.get("MREC_FUZZ_SECONDS", 540))
 SEED = int(os.environ.get("MREC_SEED", 1))
 
 
