@@ -17,13 +17,12 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mrec import stream
+from mrec.files import Files
 from mrec.stream import mpi
-from mrec.stream.files import Files
 from mrec.stream.place import LocalPlace
 
 LAT, LON, SHARD = 193, 384, 20
@@ -160,9 +159,9 @@ class Log(Files):
         self.path = path
         return super().open(path, flags)
 
-    def write(self, fd: int, data: Any, offset: int) -> int:
+    def pwrite(self, fd: int, data: memoryview, offset: int) -> int:
         self.sizes[self.path] = offset + len(data)
-        return super().write(fd, data, offset)
+        return super().pwrite(fd, data, offset)
 
     def rename(self, old: str, new: str) -> None:
         self.named.append((new, self.sizes.pop(old)))

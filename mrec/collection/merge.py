@@ -10,15 +10,15 @@ from typing import Any
 
 from mrec._core import SegmentBuilder
 from mrec.collection import footer
-from mrec.collection.files import FILES, Files
 from mrec.collection.packing import Sink, write_footer
 from mrec.collection.reader import Collection, open_collection
 from mrec.collection.segment import Segment
 from mrec.collection.writer import CollectionWriter
 from mrec.errors import CorruptData, InvalidValue
+from mrec.files import POSIX, Files
 
 
-def merge(target: str | os.PathLike[str], sources: Any, *, overwrite: bool = False, files: Files = FILES) -> None:
+def merge(target: str | os.PathLike[str], sources: Any, *, overwrite: bool = False, files: Files = POSIX) -> None:
     """Make one collection of several: all data sets that are not deleted, one source after the other.
 
     Blocks are moved, not compressed anew; those of which no data set needs anything are left out. sources: paths or
@@ -38,7 +38,7 @@ def merge(target: str | os.PathLike[str], sources: Any, *, overwrite: bool = Fal
         writer.finish()
 
 
-def compact(path: str | os.PathLike[str], *, files: Files = FILES) -> None:
+def compact(path: str | os.PathLike[str], *, files: Files = POSIX) -> None:
     """Rewrite a collection without its deleted data sets and without blocks that nothing needs any more.
 
     Data sets keep their order and get new ordinals. The old one stays until the new one takes its place.

@@ -13,10 +13,10 @@ from typing import Any
 
 from mrec._core import SegmentBuilder, block_decode, block_encode, crc32c
 from mrec.collection.encoder import Encoder
-from mrec.collection.files import PIECE, Files, opened, read_all, remove, write_all
 from mrec.collection.footer import CODECS
 from mrec.collection.segment import MAGIC
 from mrec.errors import InvalidValue
+from mrec.files import PIECE, Files, opened, read_all, remove, write_all
 
 #: Bytes of a chunk, and before it in its block; and of a whole block of lz4.
 MOST, LZ4_MOST = (1 << 32) - 1, (1 << 31) - 1

@@ -7,8 +7,8 @@ import os
 from abc import ABC, abstractmethod
 from typing import Any
 
-from mrec.collection.files import FILES, Files, opened, read_all, replace_file
 from mrec.errors import ClosedError, CorruptData
+from mrec.files import POSIX, Files, opened, read_all, replace_file
 
 CONTAINER, MASK, CHECKSUMS = "data.atlas", "deleted.mask", "data.atlas.crc"
 
@@ -56,7 +56,7 @@ class Directory(Place):
 
     near = True
 
-    def __init__(self, root: str, files: Files = FILES) -> None:
+    def __init__(self, root: str, files: Files = POSIX) -> None:
         self.root = root
         self.files = files
         self._fds: dict[str, int] = {}
@@ -112,7 +112,7 @@ def no_options(options: dict[str, Any]) -> None:
         raise TypeError(f"a directory takes no argument {next(iter(options))!r}")
 
 
-def place_of(path: Any, files: Files = FILES, **options: Any) -> Place:
+def place_of(path: Any, files: Files = POSIX, **options: Any) -> Place:
     """The place that a path, a URL of fsspec ("s3://..."), or an obstore store names."""
     if isinstance(path, Place):
         return path

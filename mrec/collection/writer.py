@@ -16,11 +16,11 @@ from mrec.collection import footer
 from mrec.collection.checksums import Checksums
 from mrec.collection.dataset import DatasetWriter, Declarations, add_to, sorted_pairs
 from mrec.collection.encoder import Encoder
-from mrec.collection.files import FILES, Files, opened, remove, replace_file, sync_directory
 from mrec.collection.objects import upload_to
 from mrec.collection.packing import Output, Packing, VariableWriter, write_footer
 from mrec.collection.place import CHECKSUMS, CONTAINER, MASK, no_options
 from mrec.errors import ClosedError, DatasetExists, ForkedHandle, InvalidValue, RecordExists
+from mrec.files import POSIX, Files, opened, remove, replace_file, sync_directory
 
 TEMPORARY = f".{CONTAINER}.tmp"
 SPILL = ".spill-{}.tmp"
@@ -55,7 +55,7 @@ class CollectionWriter:
         threads: int = 1,
         overwrite: bool = False,
         block_size: int = BLOCK,
-        files: Files = FILES,
+        files: Files = POSIX,
         **options: Any,
     ) -> None:
         self._closed = True

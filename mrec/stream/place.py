@@ -14,7 +14,7 @@ from typing import Any
 
 from mrec import _core
 from mrec.errors import StaleWriter
-from mrec.stream.files import POSIX, Files, remove, sync_directory, write_new
+from mrec.files import POSIX, Files, opened, sync_directory, try_to_remove, write_new
 
 #: Called between the writing of an object and its publication; raises to stop it.
 Guard = Callable[[], object]
@@ -209,13 +209,13 @@ class LocalPlace(Place):
                     self._rename(staged, guard)
                     size = 0
                 temporary = self._temporary()
-                write_new(self.files, temporary, data, self.durable)
+                write_new(self.files, temporary, data, sync=self.durable)
                 staged.append((temporary, self.path(key)))
                 size += len(data)
             self._rename(staged, guard)
         except BaseException:
             for temporary, _ in staged:
-                remove(self.files, temporary)
+                try_to_remove(self.files, temporary)
             raise
 
     def _temporary(self) -> str:
@@ -239,7 +239,7 @@ class LocalPlace(Place):
         folder = os.path.dirname(self.path(key))
         self._enter(folder)
         try:
-            write_new(self.files, self.path(key), data, self.durable)
+            write_new(self.files, self.path(key), data, sync=self.durable)
         except FileExistsError:
             return False
         self._changed.add(folder)
@@ -279,22 +279,16 @@ class LocalPlace(Place):
     def sync_key(self, key: str) -> None:
         """Sync a file at the top, and its name."""
         if self.durable and os.path.exists(self.path(key)):
-            fd = self.files.open(self.path(key), os.O_RDONLY)
-            try:
+            with opened(self.files, self.path(key), os.O_RDONLY) as fd:
                 self.files.sync(fd)
-            finally:
-                self.files.close(fd)
             sync_directory(self.files, self.root)
 
     def sync_found(self) -> None:
         """Sync each file and directory as found, and the name of the stream."""
         for folder, _, names in os.walk(self.root, topdown=False):
             for name in names:
-                fd = self.files.open(os.path.join(folder, name), os.O_RDONLY)
-                try:
+                with opened(self.files, os.path.join(folder, name), os.O_RDONLY) as fd:
                     self.files.sync(fd)
-                finally:
-                    self.files.close(fd)
             sync_directory(self.files, folder)
         sync_directory(self.files, os.path.dirname(self.root))
 

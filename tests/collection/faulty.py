@@ -15,8 +15,8 @@ import numpy as np
 
 import mrec
 from mrec.collection import Collection, compact, merge
-from mrec.collection.files import Files
 from mrec.collection.place import Directory
+from mrec.files import Files
 
 
 class Stopped(BaseException):

@@ -13,7 +13,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from mrec.collection.files import Files
+from mrec.files import Files
 from tests.collection.faulty import JOBS, Job, content
 from tests.faults.preload import DONE, KILL, WRONG, loaded, struck
 

@@ -14,7 +14,6 @@ import pytest
 
 import mrec
 from mrec.collection import merge
-from mrec.collection.files import Files
 from mrec.errors import (
     ClosedError,
     ForkedHandle,
@@ -25,6 +24,7 @@ from mrec.errors import (
     SchemaError,
     UnknownName,
 )
+from mrec.files import Files
 from tests.collection.test_failures import make, put
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from mrec import stream
 from mrec.errors import NotARecord, NotCommitted
+from mrec.files import Files
 from mrec.stream import StreamSchema, Variable
-from mrec.stream.files import Files
 from mrec.stream.place import LocalPlace
 from tests.stream.crew import Crew, tiles, value
 
@@ -59,10 +59,10 @@ class Calls(Files):
         self.log.append(("o", fd, flags, os.fsencode(path)))
         return fd
 
-    def write(self, fd: int, data: Any, offset: int) -> int:
+    def pwrite(self, fd: int, data: memoryview, offset: int) -> int:
         if self._call() and self.short:
             data = data[: max(1, len(data) // 2)]
-        n = super().write(fd, data, offset)
+        n = super().pwrite(fd, data, offset)
         self.log.append(("w", fd, offset, bytes(data[:n])))
         return n
 

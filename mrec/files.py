@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The system calls on files of a collection: one object, so that tests can count, fail and record every call."""
+"""The system calls by which a stream or a collection changes its files: one object, so that a test can count, fail and
+record each."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 #: Bytes that one call moves: they stay in the processor's second cache in between.
 PIECE = 256 << 10
 
 
 class Files:
-    """The operating system's calls. Failures are OSError with the path."""
+    """The calls, as the operating system has them. Failures are OSError."""
 
     def open(self, path: str, flags: int) -> int:
-        """A descriptor; new files get mode 0666."""
+        """A descriptor, closed on exec; new files get mode 0666."""
         return os.open(path, flags | os.O_CLOEXEC, 0o666)
 
     def close(self, fd: int) -> None:
@@ -28,7 +29,7 @@ class Files:
         return os.pread(fd, n, offset)
 
     def pwrite(self, fd: int, data: memoryview, offset: int) -> int:
-        """How many bytes were written."""
+        """Bytes at a place; how many were written."""
         return os.pwrite(fd, data, offset)
 
     def size(self, fd: int) -> int:
@@ -36,11 +37,11 @@ class Files:
         return os.fstat(fd).st_size
 
     def sync(self, fd: int) -> None:
-        """Make it durable, file or directory."""
+        """The bytes of a file, or the names in a directory, are there for good."""
         os.fsync(fd)
 
     def rename(self, source: str, target: str) -> None:
-        """Replace the target."""
+        """A file gets its name, in place of another."""
         os.rename(source, target)
 
     def unlink(self, path: str) -> None:
@@ -48,7 +49,7 @@ class Files:
         os.unlink(path)
 
     def mkdir(self, path: str) -> None:
-        """Make a directory."""
+        """Make a directory. FileExistsError when it is there."""
         os.mkdir(path)
 
     def rmdir(self, path: str) -> None:
@@ -56,7 +57,8 @@ class Files:
         os.rmdir(path)
 
 
-FILES = Files()
+#: What is used outside of tests.
+POSIX = Files()
 
 
 @contextmanager
@@ -109,6 +111,27 @@ def remove(files: Files, path: str) -> bool:
     return True
 
 
+def try_to_remove(files: Files, path: str) -> None:
+    """Remove a file if that is possible: there is an error to tell already."""
+    with suppress(OSError):
+        files.unlink(path)
+
+
+def write_new(files: Files, path: str, data: bytes | bytearray | memoryview, *, sync: bool) -> None:
+    """A new file, whole. FileExistsError when it is there; a file that could not be written whole is removed."""
+    fd = files.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            write_all(files, fd, data, 0, path)
+            if sync:
+                files.sync(fd)
+        finally:
+            files.close(fd)
+    except BaseException:
+        try_to_remove(files, path)
+        raise
+
+
 def replace_file(files: Files, path: str, data: bytes) -> None:
     """Put the bytes at `path` whole or not at all, and for good."""
     folder, name = os.path.split(path)
@@ -119,9 +142,6 @@ def replace_file(files: Files, path: str, data: bytes) -> None:
             files.sync(fd)
         files.rename(made, path)
     except BaseException:
-        try:
-            remove(files, made)
-        except OSError:
-            pass
+        try_to_remove(files, made)
         raise
     sync_directory(files, folder)
