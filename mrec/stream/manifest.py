@@ -30,6 +30,9 @@ _HEAD = re.compile(
 )
 MOST = 2**53
 
+#: As json.dumps does, which makes an encoder for each call.
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
 #: The scope of a blob: the index of its record, or None for "static".
 Scope = int | None
 
@@ -53,7 +56,7 @@ class Objects(dict[str, Sealed]):
 
     def __setitem__(self, key: str, sealed: Sealed) -> None:
         super().__setitem__(key, sealed)
-        name = json.dumps(key, ensure_ascii=False)
+        name = _json(key)
         self._texts[key] = f'    {{"key": {name}, "size": {sealed.size}, "crc32c": {sealed.crc32c}}}'
 
     def __delitem__(self, key: str) -> None:
@@ -191,9 +194,7 @@ class Manifest:
             "attrs": self.attrs,
             "v1_records": self.v1_records,
         }
-        lines = [
-            f'  "{name}": {json.dumps(value, ensure_ascii=False, allow_nan=False)}' for name, value in body.items()
-        ]
+        lines = [f'  "{name}": {_json(value)}' for name, value in body.items()]
         return "{\n" + ",\n".join([*lines, f'  "objects": {self.objects.text()}']) + "\n}\n"
 
     def _records(self) -> list[dict[str, Any]]:
