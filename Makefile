@@ -21,7 +21,7 @@ test: test-c
 # The core without Python, under the address and undefined-behaviour sanitizers.
 test-c:
 	@tools/setup.sh test
-	@$(MAKE) --no-print-directory build/test-core
+	@$(MAKE) --no-print-directory -j$(shell getconf _NPROCESSORS_ONLN) build/test-core
 	@build/test-core
 
 # zframe against zstd, chunk by chunk; ARGS: a file of doubles and how many make a chunk.
@@ -30,8 +30,14 @@ bench-chunks:
 	$(CC) $(CFLAGS) -O3 benchmarks/chunks.c csrc/*.c $(LDLIBS) -o build/bench-chunks
 	@build/bench-chunks $(ARGS)
 
-build/test-core: $(wildcard csrc/*.[ch] csrc/include/*.h csrc/tests/*.[ch])
-	$(CC) $(CFLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all $(filter %.c,$^) $(LDLIBS) -o $@
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
+
+build/test-core: $(patsubst %.c,build/test/%.o,$(wildcard csrc/*.c csrc/tests/*.c))
+	@$(CC) $(SANITIZE) $^ $(LDLIBS) -o $@
+
+build/test/%.o: %.c $(wildcard csrc/*.h csrc/include/*.h csrc/tests/*.h)
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS) $(SANITIZE) -c $< -o $@
 
 # Runs too long for every day: tests/long/test_<name>.py.
 test-long-%:
