@@ -42,7 +42,7 @@ build/test/%.o: %.c $(wildcard csrc/*.h csrc/include/*.h csrc/tests/*.h)
 # Runs too long for every day: tests/long/test_<name>.py.
 test-long-%:
 	@tools/setup.sh test
-	@$(PYTHON) -m pytest tests/long/test_$(subst -,_,$*).py $(ARGS)
+	@$(PYTHON) -m pytest -o faulthandler_timeout=0 tests/long/test_$(subst -,_,$*).py $(ARGS)
 
 # mrec against its peers, as `mrec bench`: make bench ARGS=--quick.
 bench:
