@@ -241,7 +241,7 @@ MREC_API mrec_status mrec_flush(mrec_writer *writer, bool durable, mrec_error *e
 MREC_API mrec_status mrec_close(mrec_writer *writer, mrec_error *error);
 
 /* Whether mrec_close did its work, or failed in it. */
-bool mrec_closed(const mrec_writer *writer);
+MREC_API bool mrec_closed(const mrec_writer *writer);
 
 /* Release the handle, its lock and its memory. Frames not landed are dropped. NULL is allowed. */
 MREC_API void mrec_free(mrec_writer *writer);
