@@ -227,6 +227,9 @@ mrec_status mrec_block_apply(mrec_block_state *state, mrec_staged_block *staged,
     MREC_TRY(compare(state, staged, &changed, error));
     if (!changed)
         return MREC_OK;
+    if (staged->rows > INT64_MAX - state->total_rows) /* without columns rows cost nothing */
+        return mrec_fail(error, MREC_E_VALUE, NULL, "frame %" PRIu64 ": block '%s' comes to more than 2^63 rows",
+                         ordinal, state->block->name);
     MREC_TRY(settle_form(state, staged->rows, ordinal, error));
     for (size_t i = 0; i < state->block->ncolumns; i++) {
         const mrec_column_state *column = &state->columns[i];

@@ -2,7 +2,10 @@
 #define _GNU_SOURCE
 #include "layout.h"
 
+#include "json.h"
+
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define CHUNK_BYTES ((uint64_t)16 * 1024)
@@ -11,7 +14,8 @@
 #define MOST_OF_FRAMES ((uint64_t)1024 * 1024 * 1024) /* of a chunk of several frames: it is held in memory */
 #define SHARD_BYTES ((uint64_t)256 * 1024 * 1024)
 #define MAX_CHUNKS 4096
-#define STRING_BYTES 16 /* what a string counts as */
+#define MOST_CHUNKS ((uint64_t)1 << 24) /* that are asked for: 16 bytes each in memory, and in every file */
+#define STRING_BYTES 16                 /* what a string counts as */
 #define DENSE_ROWS 1024
 #define DENSE_CHUNKS 256
 
@@ -37,7 +41,7 @@ static const struct {
 };
 
 size_t mrec_dtype_size(mrec_dtype dtype) {
-    return types[dtype].size;
+    return (size_t)dtype < sizeof types / sizeof *types ? types[dtype].size : 0;
 }
 
 const char *mrec_dtype_zarr(mrec_dtype dtype) {
@@ -99,7 +103,7 @@ static mrec_status too_large(const char *name, mrec_error *error) {
 static mrec_status row_weight(const mrec_column *column, uint64_t *bytes, mrec_error *error) {
     *bytes = column->dtype == MREC_STRING ? STRING_BYTES : types[column->dtype].size;
     for (size_t i = 0; i < column->ntrailing; i++)
-        if (column->trailing[i] == 0 || !mrec_mul(*bytes, column->trailing[i], bytes) || *bytes > INT64_MAX)
+        if (!mrec_mul(*bytes, column->trailing[i], bytes) || *bytes > INT64_MAX)
             return too_large(column->name, error);
     return MREC_OK;
 }
@@ -111,14 +115,22 @@ static mrec_status check_chunk(const mrec_options *options, mrec_error *error) {
     if (bytes != 0 && (bytes < MIN_CHUNK_BYTES || bytes > MAX_CHUNK_BYTES))
         return mrec_fail(error, MREC_E_VALUE, NULL, "a chunk of %llu bytes is not within 1 KiB to 64 MiB",
                          (unsigned long long)bytes);
+    if (options->chunks_per_shard > MOST_CHUNKS)
+        return mrec_fail(error, MREC_E_VALUE, NULL, "chunks_per_shard is %llu; at most %llu are possible",
+                         (unsigned long long)options->chunks_per_shard, (unsigned long long)MOST_CHUNKS);
     return MREC_OK;
 }
 
-mrec_status mrec_layout_check_options(const mrec_options *options, mrec_error *error) {
+static mrec_status check_meta(const char *meta_json, mrec_error *error) {
+    const size_t fault = meta_json && *meta_json ? mrec_json_fault(meta_json) : SIZE_MAX;
+    if (fault == SIZE_MAX)
+        return MREC_OK;
+    return mrec_fail(error, MREC_E_VALUE, NULL, "meta_json is no JSON from byte %zu on: %.40s", fault,
+                     meta_json + fault);
+}
+
+static mrec_status check_compression(const mrec_options *options, mrec_error *error) {
     int low = 0, high = 0;
-    MREC_TRY(check_chunk(options, error));
-    if (options->threads > 256)
-        return mrec_fail(error, MREC_E_VALUE, NULL, "%u threads are too many; use at most 256", options->threads);
     switch (options->compression) {
     case MREC_COMPRESS_DEFAULT:
     case MREC_COMPRESS_NONE:
@@ -138,6 +150,16 @@ mrec_status mrec_layout_check_options(const mrec_options *options, mrec_error *e
         return mrec_fail(error, MREC_E_VALUE, NULL, "the compression level %d is not within %d to %d", options->level,
                          low, high);
     return MREC_OK;
+}
+
+mrec_status mrec_layout_check_options(const mrec_options *options, mrec_error *error) {
+    MREC_TRY(check_chunk(options, error));
+    MREC_TRY(check_compression(options, error));
+    if (options->threads > 256)
+        return mrec_fail(error, MREC_E_VALUE, NULL, "%u threads are too many; use at most 256", options->threads);
+    if (isnan(options->flush_seconds) || isnan(options->durable_seconds))
+        return mrec_fail(error, MREC_E_VALUE, NULL, "flush_seconds and durable_seconds are numbers, not NaN");
+    return check_meta(options->meta_json, error);
 }
 
 mrec_status mrec_layout_rows(const mrec_block *block, const mrec_options *options, uint64_t *rows, mrec_error *error) {
@@ -173,9 +195,6 @@ mrec_status mrec_layout_column(const mrec_column *column, uint64_t rows_per_chun
                                mrec_layout *layout, mrec_error *error) {
     memset(layout, 0, sizeof *layout);
     uint64_t row, chunk;
-    if (column->ntrailing > 6)
-        return mrec_fail(error, MREC_E_SCHEMA, NULL, "column '%s' has %zu trailing axes; at most 6 are possible",
-                         column->name, column->ntrailing);
     MREC_TRY(row_weight(column, &row, error));
     if (!mrec_mul(row, rows_per_chunk, &chunk) || chunk > INT64_MAX)
         return too_large(column->name, error);

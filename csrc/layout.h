@@ -17,7 +17,7 @@ typedef struct mrec_layout {
     uint8_t fill[16]; /* one element: what a chunk that another program left out holds */
 } mrec_layout;
 
-/* VALUE: a compression that is not known, or a level that it does not have. */
+/* VALUE: an option out of its range, or meta_json that is no JSON. */
 mrec_status mrec_layout_check_options(const mrec_options *, mrec_error *);
 
 /* Rows per chunk of all columns of a block: by the extents rule, or options->frames_per_chunk. SCHEMA when the product

@@ -2,6 +2,7 @@
 #include "schema.h"
 
 #include "document.h"
+#include "json.h"
 #include "layout.h"
 #include "quantize.h"
 #include "vlen.h"
@@ -51,13 +52,44 @@ static mrec_status check_column(const mrec_block *block, size_t i, mrec_error *e
         if (strcmp(block->columns[k].name, column->name) == 0)
             return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s' declares column '%s' twice", block->name,
                              column->name);
-    if (column->dtype > MREC_STRING)
+    if ((unsigned)column->dtype > MREC_STRING)
         return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s', column '%s': not a column type; use f64", block->name,
                          column->name);
     if (column->precision != 0 && (column->dtype != MREC_F64 || !mrec_grid(column->precision, &grid)))
         return mrec_fail(error, MREC_E_SCHEMA, NULL,
                          "block '%s', column '%s': a precision is for f64 columns and lies between 2^-1000 and 2^1000",
                          block->name, column->name);
+    if (column->ntrailing > 6 || (column->ntrailing && !column->trailing))
+        return mrec_fail(error, MREC_E_SCHEMA, NULL,
+                         "block '%s', column '%s': %zu trailing axes%s; their lengths are an array of at most 6",
+                         block->name, column->name, column->ntrailing, column->trailing ? "" : " at NULL");
+    for (size_t k = 0; k < column->ntrailing; k++)
+        if (column->trailing[k] == 0)
+            return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s', column '%s': a trailing axis of length 0",
+                             block->name, column->name);
+    return MREC_OK;
+}
+
+/* Something is declared, and nothing is there. */
+static mrec_status check_there(const void *array, size_t n, const char *what, const char *of, mrec_error *error) {
+    if (n == 0 || array)
+        return MREC_OK;
+    return mrec_fail(error, MREC_E_SCHEMA, NULL, "%zu %s%s are declared, and their array is NULL", n, what, of);
+}
+
+/* The lengths of a structural_shape, whose product is a number of rows. */
+static mrec_status check_shape(const mrec_block *block, mrec_error *error) {
+    uint64_t rows = 1;
+    MREC_TRY(
+        check_there(block->structural, block->nstructural, "axes of the structural_shape of ", block->name, error));
+    for (size_t k = 0; k < block->nstructural; k++) {
+        if (block->structural[k] == 0)
+            return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s': structural_shape has an axis of length 0",
+                             block->name);
+        if (!mrec_mul(rows, block->structural[k], &rows) || rows > INT64_MAX)
+            return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s': structural_shape has more than 2^63 rows",
+                             block->name);
+    }
     return MREC_OK;
 }
 
@@ -68,10 +100,8 @@ static mrec_status check_block(const mrec_schema *schema, size_t i, mrec_error *
     for (size_t k = 0; k < i; k++)
         if (strcmp(schema->blocks[k].name, block->name) == 0)
             return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s' is declared twice", block->name);
-    for (size_t k = 0; k < block->nstructural; k++)
-        if (block->structural[k] == 0)
-            return mrec_fail(error, MREC_E_SCHEMA, NULL, "block '%s': structural_shape has an axis of length 0",
-                             block->name);
+    MREC_TRY(check_shape(block, error));
+    MREC_TRY(check_there(block->columns, block->ncolumns, "columns of block ", block->name, error));
     for (size_t k = 0; k < block->ncolumns; k++)
         MREC_TRY(check_column(block, k, error));
     return MREC_OK;
@@ -95,6 +125,20 @@ static bool is_tag(const mrec_value *value) {
     }
 }
 
+static mrec_status check_fill(const mrec_value *value, mrec_error *error) {
+    const size_t size = mrec_dtype_size(value->dtype) * value->width, fault = mrec_json_fault(value->fill_json);
+    if (value->dtype != MREC_STRING && value->fill_size != size)
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s': its fill has %zu bytes instead of %zu",
+                         value->name, value->fill_size, size);
+    MREC_TRY(check_there(value->fill, value->fill_size, "bytes as the fill of ", value->name, error));
+    if (value->dtype == MREC_STRING && !mrec_utf8_valid(value->fill, value->fill_size))
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s': its fill is not valid UTF-8", value->name);
+    if (fault != SIZE_MAX)
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s': fill_json is no JSON from byte %zu on",
+                         value->name, fault);
+    return MREC_OK;
+}
+
 static mrec_status check_value(const mrec_schema *schema, size_t i, mrec_error *error) {
     static const char *const reserved[] = {NULL};
     const mrec_value *value = &schema->values[i];
@@ -104,10 +148,19 @@ static mrec_status check_value(const mrec_schema *schema, size_t i, mrec_error *
             return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s' is declared twice", value->name);
     if (!is_tag(value))
         return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s' has a type that no tag names", value->name);
-    size_t size = mrec_dtype_size(value->dtype) * value->width;
-    if (value->fill_json && value->dtype != MREC_STRING && value->fill_size != size)
-        return mrec_fail(error, MREC_E_SCHEMA, NULL, "per-step value '%s': its fill has %zu bytes instead of %zu",
-                         value->name, value->fill_size, size);
+    return value->fill_json ? check_fill(value, error) : MREC_OK;
+}
+
+/* All that a schema has to be before it is used. */
+static mrec_status check_schema(const mrec_schema *schema, mrec_error *error) {
+    if (!schema)
+        return mrec_fail(error, MREC_E_SCHEMA, NULL, "the schema is NULL; one that declares nothing is all zero");
+    MREC_TRY(check_there(schema->blocks, schema->nblocks, "blocks", "", error));
+    MREC_TRY(check_there(schema->values, schema->nvalues, "per-step values", "", error));
+    for (size_t i = 0; i < schema->nblocks; i++)
+        MREC_TRY(check_block(schema, i, error));
+    for (size_t i = 0; i < schema->nvalues; i++)
+        MREC_TRY(check_value(schema, i, error));
     return MREC_OK;
 }
 
@@ -149,8 +202,13 @@ static bool keep_block(mrec_schema_copy *copy, mrec_block *block) {
 }
 
 static bool keep_value(mrec_schema_copy *copy, mrec_value *value) {
-    if (!keep_text(copy, &value->name) || !value->fill_json)
-        return value->name != NULL;
+    if (!value->fill_json) {
+        value->fill = NULL;
+        value->fill_size = 0;
+        return keep_text(copy, &value->name);
+    }
+    if (!keep_text(copy, &value->name))
+        return false;
     value->fill = keep(copy, value->fill, value->fill_size);
     return value->fill && keep_text(copy, &value->fill_json);
 }
@@ -172,10 +230,7 @@ static bool keep_schema(mrec_schema_copy *copy, const mrec_schema *schema) {
 
 mrec_status mrec_schema_copy_init(mrec_schema_copy *copy, const mrec_schema *schema, mrec_error *error) {
     memset(copy, 0, sizeof *copy);
-    for (size_t i = 0; i < schema->nblocks; i++)
-        MREC_TRY(check_block(schema, i, error));
-    for (size_t i = 0; i < schema->nvalues; i++)
-        MREC_TRY(check_value(schema, i, error));
+    MREC_TRY(check_schema(schema, error));
     return keep_schema(copy, schema) ? MREC_OK : mrec_fail_memory(error);
 }
 
@@ -211,6 +266,7 @@ static mrec_status match_columns(const mrec_block *declared, const mrec_block *w
 }
 
 mrec_status mrec_schema_match(const mrec_schema *declared, const mrec_schema *wanted, mrec_error *error) {
+    MREC_TRY(check_schema(wanted, error));
     if (declared->nblocks != wanted->nblocks || declared->nvalues != wanted->nvalues)
         return mrec_fail(error, MREC_E_SCHEMA, NULL,
                          "the writer has %zu blocks and %zu per-step values, not %zu and %zu", declared->nblocks,

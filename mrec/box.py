@@ -105,10 +105,9 @@ class Box:
         """
         if isinstance(value, Box):
             return value
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise SchemaError(f"{value!r} is no cell; pass a Box, three lengths, or lengths and angles") from None
+        array = _numbers(value)
+        if array is None:
+            raise SchemaError(f"{value!r} is no cell; pass a Box, three lengths, or lengths and angles")
         if array.shape == (3,):
             return cls.from_lengths(*array.tolist())
         if array.shape == (6,):
@@ -201,14 +200,26 @@ def _rebuild(vectors: FloatArray, origin: FloatArray, periodic: npt.NDArray[np.b
 
 
 def _floats(value: Any, shape: tuple[int, ...], what: str) -> FloatArray:
-    try:
-        array = np.array(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise SchemaError(f"{what} takes numbers, not {value!r}") from None
+    array = _numbers(value)
+    if array is None:
+        raise SchemaError(f"{what} takes numbers, not {value!r}")
     if array.shape != shape:
         raise SchemaError(f"{what} has the shape {shape}, not {array.shape}")
     array.flags.writeable = False
     return array
+
+
+def _numbers(value: Any) -> FloatArray | None:
+    """A new array in C order of what is all numbers within the range of f64; None for anything else."""
+    if np.ma.is_masked(value):
+        return None
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in "fiuO" or any(isinstance(one, (str, bytes)) for one in given.flat):
+            return None
+        return np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _flags(value: Any) -> npt.NDArray[np.bool_]:

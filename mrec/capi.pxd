@@ -25,6 +25,7 @@ cdef extern from "mrec_capi.h" nogil:
     mrec_status mrec_append(mrec_writer *writer, const mrec_frame *frame, mrec_error *error)
     mrec_status mrec_flush(mrec_writer *writer, bint durable, mrec_error *error)
     mrec_status mrec_close(mrec_writer *writer, mrec_error *error)
+    bint mrec_closed(const mrec_writer *writer)
     void mrec_free(mrec_writer *writer)
     const mrec_schema *mrec_writer_schema(const mrec_writer *writer)
     mrec_status mrec_check_schema(const mrec_writer *writer, const mrec_schema *schema, mrec_error *error)

@@ -62,10 +62,21 @@ def test_a_bare_matrix_names_both_ways_to_say_it():
         Box.coerce(ROWS)
 
 
-@pytest.mark.parametrize("value", [1.0, "10 10 10", np.zeros((2, 3)), [1, 2, 3, 4], object(), [[1, 2], [3]]])
+@pytest.mark.parametrize(
+    "value",
+    [1.0, "10 10 10", np.zeros((2, 3)), [1, 2, 3, 4], object(), [[1, 2], [3]], ["1", "2", "3"], [1, 2, 10**400]],
+)
 def test_coerce_refuses(value):
     with pytest.raises(SchemaError):
         Box.coerce(value)
+
+
+@pytest.mark.parametrize(
+    "value", [[["1", "0", "0"]] * 3, np.ma.masked_all((3, 3)), [[1j, 0, 0]] * 3, [[10**400, 0, 0]] * 3]
+)
+def test_vectors_are_numbers(value):
+    with pytest.raises(SchemaError, match="the cell takes numbers"):
+        Box.from_columns(value)
 
 
 def test_undefined():

@@ -8,7 +8,8 @@
  *     mrec_free(writer);
  *
  * Every function that can fail returns an mrec_status and fills the mrec_error that it was given (which may be NULL).
- * Strings are UTF-8 and NUL-terminated unless a length stands beside them. Nothing here is kept after a call returns,
+ * No other argument may be NULL unless its comment says so. Strings are UTF-8 and NUL-terminated unless a length stands
+ * beside them. Nothing here is kept after a call returns,
  * unless the text says so: the caller may reuse or free what it passed. Zero a struct before filling it: a member that
  * stays 0 means what its comment says of 0. Nothing is ever converted: units are the caller's, the same in every frame,
  * and may be named in the record (mrec_options.meta_json).
@@ -91,7 +92,7 @@ typedef enum mrec_dtype {
     MREC_F16
 } mrec_dtype;
 
-/* Bytes of one element; 0 for MREC_STRING. */
+/* Bytes of one element; 0 for MREC_STRING and for what is no mrec_dtype. */
 MREC_API size_t mrec_dtype_size(mrec_dtype dtype);
 
 /* One column of a block. */
@@ -122,7 +123,8 @@ typedef struct mrec_value {
     mrec_dtype dtype;      /* BOOL I32 I64 U32 U64 F64 STRING */
     uint32_t width;        /* 1, 3, 6 or 9 elements a step */
     bool json;             /* STRING only: each value is a compact JSON text */
-    const char *fill_json; /* the fill in typed JSON form, or NULL: every frame must give the value */
+    const char *fill_json; /* the fill in typed JSON form, which the caller vouches to say what `fill` holds; NULL:
+                              every frame must give the value */
     const void *fill;      /* with fill_json: width elements, or the UTF-8 text of a string */
     size_t fill_size;      /* bytes at fill */
 } mrec_value;
@@ -150,7 +152,7 @@ typedef struct mrec_options {
     mrec_compression compression;
     int level;                 /* of GZIP (0-9), ZSTD and SHUFFLE_ZSTD (-131072..22) */
     uint64_t frames_per_chunk; /* 0: the extents rule */
-    uint64_t chunks_per_shard; /* 0: the extents rule */
+    uint64_t chunks_per_shard; /* 0: the extents rule; at most 2^24, each takes 16 bytes in memory and in the file */
     uint64_t flush_frames;     /* land every so many frames; 0: by the cadence rule */
     uint64_t flush_bytes;      /* land when so many bytes wait; 0: by the cadence rule */
     double flush_seconds;      /* land when the last landing is so long ago; 0: 10 s; < 0: always; infinity: never */
@@ -160,8 +162,9 @@ typedef struct mrec_options {
     unsigned threads;          /* 0 and 1: all is done by the thread that calls; 2: another behind it encodes, lands and
                                   syncs, and both encode while one waits for the other; more: also by others. A call
                                   may then report what failed in an earlier frame */
-    const char *meta_json;     /* what the record says of itself, a JSON object: {"units":{"length":"angstrom"}}; NULL:
-                                  nothing. The caller vouches that it is JSON */
+    const char *meta_json;     /* what the record says of itself, a JSON object without space around it:
+                                  {"units":{"length":"angstrom"}}; NULL: nothing. The caller vouches that no key
+                                  stands twice and that numbers are within the range of double */
     uint64_t chunk_bytes; /* the extents rule with so many bytes instead of 16 KiB (0), 1 KiB to 64 MiB; not together
                              with frames_per_chunk */
 } mrec_options;
@@ -238,7 +241,7 @@ MREC_API mrec_status mrec_flush(mrec_writer *writer, bool durable, mrec_error *e
 MREC_API mrec_status mrec_close(mrec_writer *writer, mrec_error *error);
 
 /* Whether mrec_close did its work, or failed in it. */
-bool mrec_closed(const mrec_writer *writer);
+MREC_API bool mrec_closed(const mrec_writer *writer);
 
 /* Release the handle, its lock and its memory. Frames not landed are dropped. NULL is allowed. */
 MREC_API void mrec_free(mrec_writer *writer);

@@ -7,12 +7,14 @@
 
 #include "buffer.h"
 #include "cpu.h"
+#include "json.h"
 #include "layout.h"
 #include "shard.h"
 #include "vlen.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 
 void test_status(void) {
     mrec_error error;
@@ -136,23 +138,78 @@ void test_options(void) {
                  {MREC_COMPRESS_GZIP, 10, MREC_E_VALUE}, {MREC_COMPRESS_ZSTD, 22, MREC_OK},
                  {MREC_COMPRESS_ZSTD, -131072, MREC_OK}, {MREC_COMPRESS_SHUFFLE_ZSTD, 23, MREC_E_VALUE},
                  {(mrec_compression)77, 0, MREC_E_VALUE}};
+    mrec_error error;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mrec_options options = {.compression = cases[i].compression, .level = cases[i].level};
-        mrec_error error;
         assert(mrec_layout_check_options(&options, &error) == cases[i].status);
     }
+    const mrec_options wrong[] = {{.flush_seconds = NAN},
+                                  {.durable_seconds = NAN},
+                                  {.chunks_per_shard = (1 << 24) + 1},
+                                  {.threads = 257},
+                                  {.meta_json = "{\"title\":\"3 o'clock\" \"x\"}"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert(mrec_layout_check_options(&wrong[i], &error) == MREC_E_VALUE);
+    assert(strcmp(error.message, "meta_json is no JSON from byte 21 on: \"x\"}") == 0);
+    mrec_options right = {.flush_seconds = INFINITY, .chunks_per_shard = 1 << 24, .threads = 256, .meta_json = ""};
+    assert(mrec_layout_check_options(&right, &error) == MREC_OK);
+}
+
+void test_json(void) {
+    static const char *const right[] = {
+        "{}",     " [ ] ", "0",     "-0.5e+10",    "\"\"",         "{\"a\":{\"b\":[1,2 , {}]},\"c\":null}",
+        "[true]", "1E5",   "false", "\"\\u00e5\"", "\"\xc3\xa5\"", "\"\\ud83d\\ude00 \\\\ \\/ \\\" \\n\""};
+    static const struct {
+        const char *text;
+        size_t fault;
+    } wrong[] = {{"", 0},
+                 {"{bad}", 1},
+                 {"{\"a\":1,}", 7},
+                 {"[1 2]", 3},
+                 {"01", 1},
+                 {"1.", 2},
+                 {"1e", 2},
+                 {"-", 1},
+                 {"+1", 0},
+                 {"NaN", 0},
+                 {"nul", 3},
+                 {"{\"a\"}", 4},
+                 {"[1", 2},
+                 {"{} x", 3},
+                 {"\"a", 2},
+                 {"\"a\nb\"", 2},
+                 {"\"\\x\"", 2},
+                 {"\"\\u12g4\"", 5},
+                 {"\"\\ud800\"", 7},
+                 {"\"\\udc00\"", 7},
+                 {"\"\xe5\"", 1},
+                 {"\"\\ud800\\u0020\"", 13},
+                 {"[1]]", 3},
+                 {"'a'", 0},
+                 {"\xc3\xa5", 0},
+                 {"\"\\", 2}};
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
+        assert(mrec_json_fault(right[i]) == SIZE_MAX);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert(mrec_json_fault(wrong[i].text) == wrong[i].fault);
+    char nested[2 * 81 + 1] = {0};
+    memset(nested, '[', 81);
+    memset(nested + 81, ']', 81);
+    assert(mrec_json_fault(nested) == 80);
+    nested[80] = nested[81] = ' ';
+    assert(mrec_json_fault(nested) == SIZE_MAX);
 }
 
 int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } tests[] = {{"status", test_status},   {"buffer", test_buffer},   {"vlen", test_vlen},
-                 {"crc32c", test_crc32c},   {"shuffle", test_shuffle}, {"quantize", test_quantize},
-                 {"zframe", test_zframe},   {"codec", test_codec},     {"runs", test_runs},
-                 {"damage", test_damage},   {"shard", test_shard},     {"options", test_options},
-                 {"strided", test_strided}, {"reader", test_reader},   {"archive", test_archive},
-                 {"encode", test_encode},   {"writer", test_writer},   {"threads", test_threads}};
+    } tests[] = {
+        {"status", test_status},   {"buffer", test_buffer},     {"vlen", test_vlen},      {"crc32c", test_crc32c},
+        {"shuffle", test_shuffle}, {"quantize", test_quantize}, {"zframe", test_zframe},  {"codec", test_codec},
+        {"runs", test_runs},       {"damage", test_damage},     {"shard", test_shard},    {"options", test_options},
+        {"json", test_json},       {"strided", test_strided},   {"reader", test_reader},  {"archive", test_archive},
+        {"encode", test_encode},   {"writer", test_writer},     {"threads", test_threads}};
     static const struct {
         const char *name;
         unsigned features;

@@ -22,6 +22,7 @@ void test_codec(void);
 void test_damage(void);
 void test_shard(void);
 void test_options(void);
+void test_json(void);
 void test_strided(void);
 void test_reader(void);
 void test_encode(void);

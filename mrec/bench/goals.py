@@ -61,7 +61,7 @@ def add(report: Report, out: Path, say: Callable[[str], None], instructions: boo
     for name in probes.PROBES:
         if name != "instructions" or instructions:
             say(f"probe: {name}")
-            report.probes[name] = probes.run(name, out / "probe")
+            report.probes[name] = probes.run(name, out)
     report.goals = [goal.of(report) for goal in GOALS]
 
 

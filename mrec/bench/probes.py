@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -196,14 +197,15 @@ PROBES: dict[str, Callable[[Path], Figures]] = {
 
 
 def run(name: str, folder: Path) -> dict[str, Any]:
-    """One of them in a process of its own: {"about", "figures"}, or {"about", "missing": reason}."""
+    """One of them: {"about", "figures"}, or {"about", "missing": reason}.
+
+    It runs in a process of its own, with a directory of its own in `folder`.
+    """
     about = (PROBES[name].__doc__ or "").strip().partition("\n")[0]
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        command = [sys.executable, "-m", MODULE, name, str(folder)]
+    with TemporaryDirectory(prefix="probe-", dir=folder, ignore_cleanup_errors=True) as own:
+        command = [sys.executable, "-m", MODULE, name, own]
         done = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     if done.returncode:
         return {"about": about, "missing": (done.stderr.strip().splitlines() or ["it failed"])[-1]}
     answer: dict[str, Any] = json.loads(done.stdout)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mrec.bench import data as data_sets
@@ -63,13 +63,11 @@ class Run:
         for spec in self.data:
             data_sets.check(spec)
         self.out.mkdir(parents=True, exist_ok=True)
-        scratch = self.out / "scratch"
-        remove(scratch)
-        scratch.mkdir()
         report = Report(machine=describe(self.out), rounds=self.rounds, command=sys.argv[1:])
         report.jobs = {name: {"about": JOBS[name].about, "unit": JOBS[name].unit} for name in jobs}
         with ExitStack() as stack:
-            stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            own = TemporaryDirectory(prefix="scratch-", dir=self.out, ignore_cleanup_errors=True)
+            scratch = Path(stack.enter_context(own))
             workers = Workers(self.out, list(self.plugins), stack)
             for name in peers:
                 worker = workers.of(name, 1)

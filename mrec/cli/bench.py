@@ -112,7 +112,10 @@ def _names(title: str, found: dict[str, str]) -> None:
 
 
 def _precisions(text: str) -> list[float | None]:
-    found = [None if name == "raw" else float(name) for name in _some(text)]
+    try:
+        found = [None if name == "raw" else float(name) for name in _some(text)]
+    except ValueError:
+        found = [math.nan]
     if not all(p is None or 0 < p < math.inf for p in found):
         raise argparse.ArgumentTypeError(f"{text!r}: a precision is raw, or a number above 0")
     return found

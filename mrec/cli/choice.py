@@ -32,7 +32,10 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
 
 def positive(text: str) -> int:
     """A whole number of at least 1, as an option takes it."""
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
     if number < 1:
         raise argparse.ArgumentTypeError("it is at least 1")
     return number

@@ -10,6 +10,7 @@ from typing import Any
 
 from mrec.collection.place import CHECKSUMS, CONTAINER, MASK, Place
 from mrec.errors import CorruptData, InvalidValue, RecordExists
+from mrec.trajectory.options import flag_option
 from mrec.zarr.remote import Bucket, FsspecBucket, ObstoreBucket
 
 #: Bytes of a part of an upload; what is smaller goes in one.
@@ -108,7 +109,7 @@ def upload(source: str | os.PathLike[str], url: str, *, overwrite: bool = False,
     """
     files, root = _files_of(url, options)
     folder = os.fspath(source)
-    _check_free(files, root, url, overwrite)
+    _check_free(files, root, url, flag_option("overwrite", overwrite))
 
     def remove_others() -> None:
         for name in (MASK, CHECKSUMS):  # they would be taken for the new container's

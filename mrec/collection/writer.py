@@ -21,6 +21,7 @@ from mrec.collection.packing import Output, Packing, VariableWriter, write_foote
 from mrec.collection.place import CHECKSUMS, CONTAINER, MASK, no_options
 from mrec.errors import ClosedError, DatasetExists, ForkedHandle, InvalidValue, RecordExists
 from mrec.files import POSIX, Files, opened, remove, replace_file, sync_directory
+from mrec.trajectory.options import flag_option
 
 TEMPORARY = f".{CONTAINER}.tmp"
 SPILL = ".spill-{}.tmp"
@@ -66,6 +67,7 @@ class CollectionWriter:
         self.path = os.fsdecode(path)
         if not self.path:
             raise InvalidValue("the path of a collection is empty")
+        self._overwrite = flag_option("overwrite", overwrite)
         self._upload = upload_to(self.path, overwrite, options) if "://" in self.path else None
         if self._upload is None:
             no_options(options)
@@ -75,7 +77,6 @@ class CollectionWriter:
         self.codec = codec
         self._packing = Packing(footer.CODECS[codec], level, block_size)
         self._files = files
-        self._overwrite = overwrite
         self._mutex = threading.RLock()
         self._names: dict[str, int] = {}  # name -> ordinal
         self._schema_of = numbers_of("i")  # by ordinal; -1: not entered

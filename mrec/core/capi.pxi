@@ -18,6 +18,7 @@ cdef extern from *:
         .append = mrec_append,
         .flush = mrec_flush,
         .close = mrec_close,
+        .closed = mrec_closed,
         .free = mrec_free,
         .writer_schema = mrec_writer_schema,
         .check_schema = mrec_check_schema,

@@ -40,6 +40,7 @@ typedef struct mrec_capi {
     bool (*has_times)(const mrec_writer *);
     mrec_writer *(*writer_of)(PyObject *);
     int (*raise)(const mrec_error *);
+    bool (*closed)(const mrec_writer *);
 } mrec_capi;
 
 #ifndef MREC_CAPI_TABLE_ONLY
@@ -87,6 +88,7 @@ static inline int mrec_check(mrec_status status, const mrec_error *error) {
 #define mrec_append (mrec_capi_table->append)
 #define mrec_flush (mrec_capi_table->flush)
 #define mrec_close (mrec_capi_table->close)
+#define mrec_closed (mrec_capi_table->closed)
 #define mrec_free (mrec_capi_table->free)
 #define mrec_writer_schema (mrec_capi_table->writer_schema)
 #define mrec_check_schema (mrec_capi_table->check_schema)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from types import TracebackType
 from typing import Any
 
@@ -14,7 +13,7 @@ from mrec.errors import MrecError
 from mrec.frame import Frame
 from mrec.record import open as open_record
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import PathLike, TrajectoryWriter
+from mrec.trajectory.writer import PathLike, TrajectoryWriter, record_path
 
 #: LAMMPS's `units` -> what lengths, times and masses are in.
 UNITS = {
@@ -59,7 +58,7 @@ class LammpsWriter:
     ) -> None:
         if lmp.extract_setting("world_size") != 1:
             raise MrecError("the atoms are spread over several processes; LammpsWriter writes those of one")
-        path = os.path.abspath(os.fsdecode(file))
+        path = record_path(file)
         if append:
             at = int(lmp.extract_global("ntimestep"))
             self._writer = TrajectoryWriter.open(path, truncate_after_step=at, **options)
@@ -68,8 +67,12 @@ class LammpsWriter:
         self._lmp = lmp
         self._fix = fix
         self._error: Exception | None = None
-        lmp.command(f"fix {fix} all external pf/callback {every} 1")
-        lmp.set_fix_external_callback(fix, self._called, lmp)
+        try:
+            lmp.command(f"fix {fix} all external pf/callback {every} 1")
+            lmp.set_fix_external_callback(fix, self._called, lmp)
+        except BaseException:
+            self._writer.close()
+            raise
 
     def _called(self, lmp: Any, step: int, nlocal: int, tag: np.ndarray, x: np.ndarray, force: np.ndarray) -> None:
         # An exception that leaves here would be printed and forgotten.
@@ -89,8 +92,10 @@ class LammpsWriter:
     def close(self) -> None:
         """Take the fix out, publish what waits, and end the record. Raises what went wrong during a run."""
         if not self._writer.closed:
-            self._lmp.command(f"unfix {self._fix}")
-            self._writer.close()
+            try:
+                self._lmp.command(f"unfix {self._fix}")
+            finally:  # a `clear` has taken the fix out already
+                self._writer.close()
         if self._error is not None:
             error, self._error = self._error, None
             raise error

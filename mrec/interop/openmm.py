@@ -7,23 +7,24 @@ import os
 import weakref
 from collections.abc import Sequence
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from mrec.box import Box
-from mrec.errors import RecordExists, SchemaError
+from mrec.errors import InvalidValue, RecordExists, RecordNotFound, SchemaError
 from mrec.frame import Frame
 from mrec.interop.atoms import KINDS
 from mrec.record import open as open_record
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import PathLike, TrajectoryWriter
+from mrec.trajectory.writer import PathLike, TrajectoryWriter, record_path
 
 #: OpenMM's own, in which everything is written.
 UNITS = {"length": "nm", "time": "ps", "velocity": "nm/ps", "force": "kJ/mol/nm", "energy": "kJ/mol", "mass": "Da"}
 
 #: The options that count for a record that is there; the others are those it was made with.
-REOPENING = ("flush_every", "durable_every", "durable")
+REOPENING = ("flush_every", "durable_every", "durable", "threads")
 
 
 class MrecReporter:
@@ -57,13 +58,20 @@ class MrecReporter:
         precision: float | None = None,
         **options: Any,
     ) -> None:
-        self.path = os.path.abspath(os.fsdecode(file))
+        self.path = record_path(file)
+        unknown = options.keys() - (signature(TrajectoryWriter).parameters.keys() - {"path", "schema", "units"})
+        if unknown:
+            raise TypeError(f"MrecReporter has no option {min(unknown)!r}")
+        if not isinstance(reportInterval, (int, np.integer)) or reportInterval < 1:
+            raise InvalidValue(f"reportInterval is {reportInterval!r}; use a positive whole number of steps")
+        if append and not os.path.lexists(self.path):
+            raise RecordNotFound(f"{self.path}: there is no record to append to")
         if not append and not options.get("overwrite") and os.path.lexists(self.path):
             raise RecordExists(f"{self.path} is there already; pass append=True to go on with it, or overwrite=True")
         self._interval = reportInterval
         self._append = append
         self._periodic = enforcePeriodicBox
-        self._subset = None if atomSubset is None else np.asarray(atomSubset, dtype=np.int64)
+        self._subset = None if atomSubset is None else _indices(atomSubset)
         self._velocities = velocities
         self._forces = forces
         self._energies = energies
@@ -135,11 +143,21 @@ class MrecReporter:
         return TrajectoryWriter.open(self.path, truncate_after_step=simulation.currentStep, **options)
 
 
+def _indices(atoms: Sequence[int]) -> np.ndarray:
+    given = np.asarray(atoms)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise InvalidValue(f"atomSubset is a list of atoms by their index, not {atoms!r}")
+    return given.astype(np.int64)
+
+
 def system_of(topology: Any, system: Any, subset: np.ndarray | None = None) -> Frame:
     """What a topology and a System say of the atoms: block "atoms", and "bonds" between them. Masses in Da."""
     unit = import_module("openmm.unit")
     atoms = list(topology.atoms())
     rows = np.arange(len(atoms)) if subset is None else subset
+    outside = rows[(rows < 0) | (rows >= len(atoms))]
+    if len(outside):
+        raise InvalidValue(f"atomSubset names atom {outside[0]} of {len(atoms)}; they count from 0")
     place = np.full(len(atoms), -1)
     place[rows] = np.arange(len(rows))
     taken = [atoms[row] for row in rows.tolist()]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from mrec.errors import MrecError, NotARecord, RecordExists, RecordLocked
 from mrec.record.publish import held_log
+from mrec.trajectory.options import flag_option
 from mrec.zarr.write import sync_directory, sync_file
 
 
@@ -52,7 +53,7 @@ def new_file(output: str, overwrite: bool) -> Iterator[str]:
 def _check_place(output: str, overwrite: bool) -> None:
     if not os.path.isdir(os.path.dirname(output) or "."):
         raise FileNotFoundError(2, "there is no such directory", os.path.dirname(output))
-    if os.path.lexists(output) and not overwrite:
+    if not flag_option("overwrite", overwrite) and os.path.lexists(output):
         raise RecordExists(f"{output} is there already; pass --overwrite (overwrite=True) to replace it")
 
 

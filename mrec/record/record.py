@@ -26,8 +26,9 @@ from mrec.record.metrics import Metrics, read_metrics
 from mrec.record.observables import Observables
 from mrec.record.references import agreeing, check_referred
 from mrec.record.settled import mark_of, settled
-from mrec.trajectory.options import size_option
+from mrec.trajectory.options import flag_option, size_option
 from mrec.trajectory.reader import Trajectory
+from mrec.trajectory.writer import record_path
 from mrec.zarr.group import Group
 from mrec.zarr.json import checked
 from mrec.zarr.metadata import parse_group
@@ -70,7 +71,7 @@ class Record:
     def __init__(
         self, path: str | os.PathLike[str] | Store, *, cache: int | str = "64MiB", verify: bool = True
     ) -> None:
-        self._reading = Reading(size_option("cache", cache), verify)
+        self._reading = Reading(size_option("cache", cache), flag_option("verify", verify))
         self._closed = False
         self._store = _open_store(path, self._reading)
         self.path = self._store.root
@@ -328,7 +329,7 @@ def _attributes(store: Store, section: str) -> dict[str, Any] | None:
 
 def _open_store(path: str | os.PathLike[str] | Store, reading: Reading) -> Store:
     if not isinstance(path, Store) and not is_url(path):
-        path = os.path.abspath(os.fsdecode(path))
+        path = record_path(path)
         if not os.path.exists(path):
             raise RecordNotFound(f"{path}: there is no record")
     try:

@@ -30,6 +30,7 @@ from mrec.stream.roles import Contributor, Owner, Role, Single
 from mrec.stream.schema import StreamSchema
 from mrec.stream.shard import encoder
 from mrec.stream.writer import Life, StreamWriter
+from mrec.trajectory.options import flag_option
 from mrec.zarr.codecs import is_int
 from mrec.zarr.metadata import ArrayMeta, GroupMeta, parse_array, parse_node
 
@@ -66,7 +67,7 @@ def create(
         raise RegionError("a single writer writes everything; it has no region")
     own = regions.check_region(schema, partition, region, str(role))
     _check_writers(schema, partition, role)
-    release = _take_new(place, overwrite)
+    release = _take_new(place, flag_option("overwrite", overwrite))
     try:
         single_v1 = (
             isinstance(role, Single) and schema.profile == "wasm" and not schema.statics and not schema.mode.indexed

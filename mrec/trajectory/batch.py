@@ -19,6 +19,8 @@ from mrec.trajectory.schema import BlockSchema, ValueSchema
 def check_steps(steps: Any, last: int | None) -> np.ndarray:
     """i64[F], ascending and above `last`."""
     array = np.asarray(steps)
+    if np.ma.is_masked(steps):
+        raise InvalidValue("steps is one whole number a frame, and some are masked")
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidValue(f"steps is one whole number a frame, not {array.dtype.name}{list(array.shape)}")
     if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
@@ -42,6 +44,8 @@ def check_times(times: Any, frames: int, before: int, had: bool | None) -> np.nd
         )
     if times is None:
         return None
+    if np.ma.is_masked(times):
+        raise InvalidValue("times is one number a frame, and some are masked")
     array = np.asarray(times)
     if array.shape != (frames,) or (frames and array.dtype.kind not in "fiu"):
         raise InvalidValue(f"times is one number a frame ({frames},), not {array.dtype.name}{list(array.shape)}")
@@ -119,7 +123,7 @@ def _shape(given: Any, where: str) -> tuple[int, ...]:
 def values(value: ValueSchema, given: Any, frames: int) -> list[bytes]:
     """A per-step value of many frames: for each what `coerce_value` gives."""
     if isinstance(given, (list, tuple)) and len(given) == frames:
-        return [coerce_value(value, one) for one in given]  # as an array its elements would take one type
+        return [_value(value, one, i) for i, one in enumerate(given)]  # as an array they would take one type
     data = coerce_values(value, given, frames)
     if isinstance(data, np.ndarray):
         size = data.nbytes // max(len(data), 1)
@@ -127,3 +131,10 @@ def values(value: ValueSchema, given: Any, frames: int) -> list[bytes]:
         return [whole[i * size : (i + 1) * size] for i in range(len(data))]
     ends = data.offsets.tolist()
     return [data.data[a:b] for a, b in pairwise(ends)]
+
+
+def _value(value: ValueSchema, given: Any, i: int) -> bytes:
+    try:
+        return coerce_value(value, given)
+    except SchemaError as e:
+        raise SchemaError(f"{e} (frame {i} of the call)") from None

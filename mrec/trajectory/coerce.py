@@ -7,7 +7,7 @@ An array that the core can read as it stands is passed on without a copy.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -279,6 +279,8 @@ def coerce_values(value: ValueSchema, given: Any, frames: int) -> Array | Text:
     """
     tag = value.tag
     try:
+        if tag.json and (isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable)):
+            raise ValueError(f"takes one value for each of the {frames} frames, not {type(given).__name__}")
         items = [dtypes.json_text(item) for item in given] if tag.json else given
         array = np.asanyarray(items, dtype=object if tag.json else None)
         if tag.width == 9 and array.shape[1:] == (3, 3):

@@ -62,7 +62,7 @@ class State:
         """A block's series; UnknownName when it is not declared."""
         try:
             return self.blocks[name]
-        except KeyError:
+        except (KeyError, TypeError):
             there = ", ".join(map(repr, self.blocks)) or "none"
             raise UnknownName(f"there is no block {name!r}; there are: {there}") from None
 
@@ -70,7 +70,7 @@ class State:
         """The per-step values of the frames [start, stop); JSON documents as an array of objects."""
         try:
             tag = self.schema.values[name].tag
-        except KeyError:
+        except (KeyError, TypeError):
             there = ", ".join(map(repr, self.schema.values)) or "none"
             raise UnknownName(f"there is no per-step value {name!r}; there are: {there}") from None
         if start == stop:

@@ -68,7 +68,10 @@ def durable_option(every: float | str | None) -> dict[str, float]:
         amount, unit = _quantity(every, "durable_every")
         number = amount * _SECONDS[unit] if unit in _SECONDS else None
     elif not isinstance(every, bool) and isinstance(every, (int, float, np.integer, np.floating)):
-        number = float(every)
+        try:
+            number = float(every)
+        except OverflowError:
+            number = _NEVER if every > 0 else None
     if number is None or not number >= 0:
         raise InvalidValue(f'durable_every is {every!r}; use a number of seconds, a time ("60s"), or None')
     return {"durable_seconds": number or _ALWAYS}
@@ -82,6 +85,13 @@ def count_option(name: str, value: int | None) -> dict[str, int]:
     if number is None or not 0 < number < 2**32:
         raise InvalidValue(f"{name} is {value!r}; use a positive whole number")
     return {name: number}
+
+
+def flag_option(name: str, value: bool) -> bool:
+    """True or False, of Python or numpy: what is taken for true by chance may cost data."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidValue(f"{name} is {value!r}; use True or False")
+    return bool(value)
 
 
 def _whole(value: Any) -> int | None:
@@ -145,5 +155,9 @@ def writer_options(
     **others: Any,
 ) -> dict[str, Any]:
     """The options that creating and reopening share, with others as they are."""
-    when = {**flush_option(flush_every), **durable_option(durable_every), "no_durable": not durable}
+    when = {
+        **flush_option(flush_every),
+        **durable_option(durable_every),
+        "no_durable": not flag_option("durable", durable),
+    }
     return {**when, **threads_option(threads), **others}

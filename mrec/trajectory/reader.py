@@ -111,24 +111,20 @@ class Frames(Sequence[Frame]):
         """
         if (step is None) == (time is None):
             raise InvalidValue("say index(step=...) or index(time=...)")
+        wanted: Any = time if step is None else step
+        if not isinstance(wanted, (int, float, np.integer, np.floating)) or wanted != wanted:
+            raise InvalidValue(f"a step or a time is a number, not {wanted!r}")
+        wanted = wanted.item() if isinstance(wanted, np.generic) else wanted
         there = self.steps if time is None else self.times
         if there is None:
             raise FrameIndexError("the trajectory has no times")
         if len(there) == 0:
             raise FrameIndexError("the trajectory has no frames")
-        if time is None:
-            exact = np.flatnonzero(there == step)
-            distance = np.abs(there.astype(np.float64) - float(step or 0))
-        else:
-            exact = np.flatnonzero(np.isclose(there, time, rtol=1e-9, atol=0.0))
-            distance = np.abs(np.nan_to_num(there, nan=np.inf) - time)
-        if len(exact):
-            return int(exact[np.argmin(distance[exact])])
-        closest = int(np.argmin(distance))
-        if nearest:
+        closest, met = select.closest_step(there, wanted) if time is None else select.closest_time(there, wanted)
+        if met or nearest:
             return closest
-        wanted = f"step {step}" if time is None else f"time {time}"
-        raise FrameIndexError(f"no frame has the {wanted}; frame {closest} has {there[closest]}")
+        said = f"step {step}" if time is None else f"time {time}"
+        raise FrameIndexError(f"no frame has the {said}; frame {closest} has {there[closest]}")
 
     def values(self, name: str) -> np.ndarray:
         """A per-step value at each frame: (frames,), or (frames, width); JSON documents as objects."""
@@ -175,9 +171,8 @@ class Frames(Sequence[Frame]):
         (5, 3, 3)
         """
         chosen, single = self._chosen(frames)
-        target = out[None] if single and out is not None else out
         found = self._trajectory._read(
-            lambda state: select.read_block(state.block(block), columns, chosen, rows, target)
+            lambda state: select.read_block(state.block(block), columns, chosen, rows, out, single)
         )
         return found[0] if single else found
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Iterator, Sequence
@@ -34,18 +35,26 @@ def pick(selection: Any, n: int, what: str) -> range | np.ndarray:
         return range(n)
     if isinstance(selection, slice):
         return range(*selection.indices(n))
-    chosen = np.asarray(selection)
+    chosen = _ordinals(selection)
     if chosen.dtype == np.bool_ and chosen.shape == (n,):
         return np.flatnonzero(chosen)
     if chosen.size == 0 and chosen.ndim == 1:
         return np.empty(0, np.int64)
-    if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
+    if chosen.dtype.kind not in "iu" or chosen.ndim > 1 or np.ma.is_masked(selection):
         raise InvalidValue(f"{what} are chosen by a slice, integers, or {n} booleans, not by {selection!r}")
-    chosen = np.atleast_1d(chosen).astype(np.int64)
-    wrong = (chosen < -n) | (chosen >= n)
+    chosen = np.atleast_1d(chosen)
+    wrong = (chosen < -n) | (chosen >= n)  # before unsigned ones may wrap
     if wrong.any():
         raise FrameIndexError(f"{what[:-1]} {chosen[wrong][0]} of {n}")
+    chosen = chosen.astype(np.int64)
     return np.where(chosen < 0, chosen + n, chosen)
+
+
+def _ordinals(selection: Any) -> np.ndarray:
+    try:
+        return np.asarray(selection)
+    except ValueError:  # rows of several lengths
+        return np.empty((0, 0))
 
 
 def as_array(picked: range | np.ndarray) -> np.ndarray:
@@ -55,11 +64,14 @@ def as_array(picked: range | np.ndarray) -> np.ndarray:
 
 def chosen_columns(form: BlockForm, columns: str | Sequence[str]) -> list[Column]:
     """The columns of these names, all of one type and one shape."""
-    names = [columns] if isinstance(columns, str) else list(columns)
+    try:
+        names = [columns] if isinstance(columns, str) else list(columns)
+    except TypeError:
+        raise InvalidValue(f"columns are a name or several, not {columns!r}") from None
     if not names:
         raise InvalidValue("name at least one column")
     for name in names:
-        if name not in form.schema.columns:
+        if not isinstance(name, str) or name not in form.schema.columns:
             there = ", ".join(map(repr, form.schema.columns)) or "none"
             raise UnknownName(f"block {form.name!r} has no column {name!r}; there are: {there}")
     found = [form.schema.columns[name] for name in names]
@@ -70,9 +82,14 @@ def chosen_columns(form: BlockForm, columns: str | Sequence[str]) -> list[Column
 
 
 def read_block(
-    form: BlockForm, columns: str | Sequence[str], frames: np.ndarray, rows: Any, out: np.ndarray | None
+    form: BlockForm,
+    columns: str | Sequence[str],
+    frames: np.ndarray,
+    rows: Any,
+    out: np.ndarray | None,
+    single: bool = False,
 ) -> np.ndarray:
-    """(frames, rows, columns, ...) of one block; see `Trajectory.read`."""
+    """(frames, rows, columns, ...) of one block; see `Trajectory.read`. single: out has no axis of frames."""
     chosen = chosen_columns(form, columns)
     updates = form.updates_at(frames)
     count = _common_count(form, frames, updates)
@@ -82,8 +99,9 @@ def read_block(
     dtype = chosen[0].dtype.numpy
     if out is None:
         out = room(shape, dtype)
-    elif out.shape != shape or out.dtype != dtype:
-        raise InvalidValue(f"out is {out.dtype}{list(out.shape)}; {dtype}{list(shape)} is read")
+    else:
+        check_out(out, shape[1:] if single else shape, dtype)
+        out = out[None] if single else out
     masks = [form.mask(column) for column in chosen]
     valid = np.ones(shape[: 2 + len(axis)], np.bool_) if any(masks) else None
     parts: Parts = []
@@ -95,6 +113,18 @@ def read_block(
     if out.size:
         _read_rows(parts, form.first_row(updates), wanted)
     return masked(out, valid)
+
+
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """InvalidValue unless `out` is an array of this shape and type, each element of which can be written."""
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise InvalidValue(f"out is a numpy array without a mask, not {type(out).__name__}")
+    if out.shape != shape or out.dtype != dtype:
+        raise InvalidValue(f"out is {out.dtype}{list(out.shape)}; {dtype}{list(shape)} is read")
+    if not out.flags.writeable:
+        raise InvalidValue("out is read-only")
+    if out.size and any(stride == 0 and n > 1 for n, stride in zip(out.shape, out.strides, strict=True)):
+        raise InvalidValue("out has elements that share memory; pass an array of its own, as np.empty makes it")
 
 
 def masked(values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
@@ -236,6 +266,22 @@ def frame_number(index: Any, n: int) -> int:
     if not -n <= i < n:
         raise FrameIndexError(f"frame {i} of {n}")
     return i + n if i < 0 else i
+
+
+def closest_step(steps: np.ndarray, wanted: float) -> tuple[int, bool]:
+    """The frame whose step comes closest, the earlier of two, and whether it is that step. steps: i64, they ascend."""
+    after = int(np.searchsorted(steps, math.ceil(min(max(wanted, -(2**63)), 2**63 - 1))))
+    around = [i for i in (after - 1, after) if 0 <= i < len(steps)]
+    closest = min(around, key=lambda i: abs(int(steps[i]) - wanted))
+    return closest, int(steps[closest]) == wanted
+
+
+def closest_time(times: np.ndarray, wanted: float) -> tuple[int, bool]:
+    """The same for a time, which is met up to rounding."""
+    with np.errstate(invalid="ignore"):
+        distance = np.where(times == wanted, 0.0, np.abs(times - wanted))
+    closest = int(np.argmin(np.nan_to_num(distance, nan=np.inf)))
+    return closest, bool(np.isclose(times[closest], wanted, rtol=1e-9, atol=0.0))
 
 
 # ---- row references ----------------------------------------------------------------------------------------------

@@ -19,7 +19,13 @@ from mrec.errors import ClosedError, InvalidValue, MrecError, RecordLocked, Sche
 from mrec.frame import Frame
 from mrec.trajectory import batch
 from mrec.trajectory.coerce import coerce_block, coerce_value
-from mrec.trajectory.options import chunk_option, compression_option, count_option, writer_options
+from mrec.trajectory.options import (
+    chunk_option,
+    compression_option,
+    count_option,
+    flag_option,
+    writer_options,
+)
 from mrec.trajectory.relations import Relations, Seen, register
 from mrec.trajectory.schema import BlockSchema, Schema
 
@@ -81,7 +87,7 @@ class TrajectoryWriter:
             durable_every,
             durable,
             threads,
-            overwrite=bool(overwrite),
+            overwrite=flag_option("overwrite", overwrite),
             meta_json=_meta_json(units, meta),
             **compression_option(compression),
             **chunk_option(chunk, frames_per_chunk),
@@ -195,9 +201,9 @@ class TrajectoryWriter:
         taken: list[Any] = [None] * len(self._values)
         for name, data in named.items():
             self._place(name, data, slots, taken, frames)
-        for name, data in (blocks or {}).items():
+        for name, data in _by_name("blocks", blocks):
             self._place_block(name, data, slots, frames)
-        for name, data in (values or {}).items():
+        for name, data in _by_name("values", values):
             self._place_value(name, data, taken, frames)
         return slots, taken
 
@@ -259,7 +265,7 @@ class TrajectoryWriter:
         """Append F frames at once; arrays have a leading frame axis: `(F, rows, *trailing)`, per-step values (F, ...).
 
         steps, times: (F,). box: one cell for all, or a sequence of F of them (a list of `Box`, or an array (F, 3) or
-        (F, 6)). Refused whole, or taken whole.
+        (F, 6)). Refused whole, or taken whole, unless Ctrl-C or a failed write comes between.
         """
         count = batch.check_steps(steps, self._core.last_step)
         if not len(count) and self.closed:
@@ -289,7 +295,7 @@ class TrajectoryWriter:
 
         Afterwards readers see them, they outlive this process, and (durable) a power failure.
         """
-        self._core.flush(durable)
+        self._core.flush(flag_option("durable", durable))
 
     def close(self) -> None:
         """Publish what waits, durably, and end the live form of the record. Closing twice is no error."""
@@ -368,6 +374,8 @@ def record_path(path: PathLike) -> str:
     name = os.fsdecode(path)
     if "\0" in name:
         raise InvalidValue(f"{name!r} holds a NUL, which no path can")
+    if not name:
+        raise InvalidValue("the path of a record is not empty; the current directory is '.'")
     return os.path.abspath(name)
 
 
@@ -378,6 +386,8 @@ def _declared(schema: Schema) -> str | None:
 
 
 def _meta_json(units: Mapping[str, str] | None, meta: Mapping[str, Any] | None) -> str | None:
+    if meta is not None and not isinstance(meta, Mapping):
+        raise InvalidValue(f"meta is a mapping, a JSON document, not {meta!r}")
     document = dict(meta or {})
     if units is not None:
         if "units" in document:
@@ -391,6 +401,14 @@ def _meta_json(units: Mapping[str, str] | None, meta: Mapping[str, Any] | None) 
         raise InvalidValue(f"meta: {e}") from None
 
 
+def _by_name(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise InvalidValue(f"{what} is a mapping by name, not {type(given).__name__}")
+    return given.items()
+
+
 def _with_frame(frame: Any, step: Any, time: Any, box: Any, blocks: Any, values: Any) -> tuple[Any, ...]:
     if not isinstance(frame, Frame):
         given = type(frame).__name__
@@ -399,8 +417,8 @@ def _with_frame(frame: Any, step: Any, time: Any, box: Any, blocks: Any, values:
         frame.step if step is None else step,
         frame.time if time is None else time,
         frame.box if box is None else box,
-        {**frame.blocks, **(blocks or {})},
-        {**frame.values, **(values or {})},
+        {**frame.blocks, **dict(_by_name("blocks", blocks))},
+        {**frame.values, **dict(_by_name("values", values))},
     )
 
 

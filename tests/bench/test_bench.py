@@ -133,12 +133,28 @@ def test_unknown_names_are_refused(options: dict[str, Any], tmp_path: Path) -> N
         Run(tmp_path, **options).report()
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--precision abc", "'abc': a precision is raw, or a number above 0"),
+        ("--precision raw,inf", "a precision is raw"),
+        ("--rounds x", "'x' is no whole number"),
+        ("--rounds 0", "at least 1"),
+    ],
+)
+def test_words_that_are_no_options(words: str, says: str) -> None:
+    assert says in mrec("bench", *words.split(), code=2).stderr
+
+
 def test_the_command(tmp_path: Path) -> None:
+    for name in ("scratch", "probe"):  # of somebody else's
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kept").touch()
     words = "bench --quick --data liquid:20x30 --peers mrec,molrs,plain --jobs append,append-threaded --precision raw"
     done = mrec(*words.split(), "--rounds", 1, "--no-probes", "--out", tmp_path)
     assert done.stdout == (tmp_path / "results.md").read_text(encoding="utf-8") + "\n"
     assert {"results.json", "results.md", "liquid-20x30.svg"} <= {path.name for path in tmp_path.iterdir()}
-    assert not (tmp_path / "scratch").exists()
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.glob("scratch*/*")] == ["scratch/kept"]
     found = Report.from_json(json.loads((tmp_path / "results.json").read_text(encoding="utf-8")))
     assert found.row("append-threaded", "plain", "liquid").reason == "works with one thread"
     assert found.row("append-threaded", "mrec", "liquid").reason in (None, "no threads option")

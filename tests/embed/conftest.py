@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,9 +48,15 @@ class Installed:
         """Compile an extension module into a folder."""
         paths = [f"-I{include or self.include}", f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}"]
         suffix = sysconfig.get_config_var("EXT_SUFFIX")
-        flags = ["-O0", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+        flags = ["-O0", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
         flags += ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
         self.run(compiler, *flags, *paths, *sources, "-o", f"{name}{suffix}", cwd=folder)
+
+
+def declared_functions() -> set[str]:
+    """The names of all functions of mrec.h."""
+    header = (ROOT / "csrc/include/mrec.h").read_text(encoding="utf-8")
+    return set(re.findall(r"^[A-Za-z][\w ]*[ *](mrec_\w+)\(", header, re.M))
 
 
 def apart() -> dict[str, str]:

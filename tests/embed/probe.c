@@ -30,7 +30,7 @@ static PyObject *declared(PyObject *module, PyObject *object) {
     return Py_BuildValue("(ss)", schema->blocks[0].name, schema->blocks[0].columns[0].name);
 }
 
-/* alone(path): a record with one frame, without a TrajectoryWriter */
+/* alone(path): a record with one frame, without a TrajectoryWriter; whether that was open, and is closed */
 static PyObject *alone(PyObject *module, PyObject *args) {
     const char *path;
     const double rows[2] = {1, 2};
@@ -54,11 +54,11 @@ static PyObject *alone(PyObject *module, PyObject *args) {
     schema.blocks = &atoms;
     if (mrec_check(mrec_create(path, &schema, NULL, &writer, &error), &error) < 0)
         return NULL;
+    bool open = !mrec_closed(writer);
     int failed = probe_append(writer, 7, rows, 2) < 0 || mrec_check(mrec_close(writer, &error), &error) < 0;
+    bool closed = mrec_closed(writer);
     mrec_free(writer);
-    if (failed)
-        return NULL;
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_BuildValue("(OO)", open ? Py_True : Py_False, closed ? Py_True : Py_False);
 }
 
 static PyMethodDef methods[] = {{"append", append, METH_VARARGS, NULL},

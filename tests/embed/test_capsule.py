@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mrec
-from tests.embed.conftest import Installed
+from tests.embed.conftest import ROOT, Installed, declared_functions
 
 SOURCES = [Path(__file__).with_name(name) for name in ("probe.c", "append.c")]
 WRITER = """
@@ -55,8 +55,12 @@ with make("both.mrec") as writer:
 
 
 def test_a_record_of_its_own(installed: Installed, probe: Path) -> None:
-    code = "probe.alone('alone.mrec')\ntry: probe.alone('alone.mrec')\nexcept mrec.errors.RecordExists: print('there')"
-    assert installed.python(WRITER + code, probe) == "there\n"
+    code = """
+print(probe.alone('alone.mrec'))
+try: probe.alone('alone.mrec')
+except mrec.errors.RecordExists: print('there')
+"""
+    assert installed.python(WRITER + code, probe) == "(True, True)\nthere\n"
     trajectory = mrec.open(probe / "alone.mrec").trajectory
     assert trajectory.steps.tolist() == [7]
     assert trajectory.read("atoms", "x").tolist() == [[1, 2]]
@@ -100,6 +104,14 @@ with make("fork.mrec") as writer:
     assert mrec.open(probe / "fork.mrec").trajectory.steps.tolist() == [0, 1]
 
 
+def test_every_function_of_the_header_is_in_the_table() -> None:
+    capsule = (ROOT / "mrec/include/mrec_capi.h").read_text(encoding="utf-8")
+    table = set(re.findall(r"^#define (mrec_\w+) \(mrec_capi_table->", capsule, re.M))
+    assert table == {*declared_functions(), "mrec_writer_of"}
+    cython = (ROOT / "mrec/capi.pxd").read_text(encoding="utf-8")
+    assert set(re.findall(r"\b(mrec_\w+)\(", cython)) == {*table, "mrec_check"}
+
+
 def headers(folder: Path, installed: Installed, pattern: str, to: str) -> Path:
     """The headers of another version of mrec."""
     made = folder / "include"
@@ -113,7 +125,7 @@ def headers(folder: Path, installed: Installed, pattern: str, to: str) -> Path:
     return made
 
 
-TABLE_END = r"int \(\*raise\)\(const mrec_error \*\);\n"
+TABLE_END = r"bool \(\*closed\)\(const mrec_writer \*\);\n"
 
 
 @pytest.mark.parametrize(

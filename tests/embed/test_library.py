@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mrec
-from tests.embed.conftest import ROOT, Installed
+from tests.embed.conftest import ROOT, Installed, declared_functions
 
 HEADER = (ROOT / "csrc/include/mrec.h").read_text(encoding="utf-8")
 
@@ -36,7 +35,7 @@ def flags(prefix: Path, *options: str) -> list[str]:
 def test_the_one_file_compiles_without_a_word(compiler: str, installed: Installed, tmp_path: Path) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"there is no {compiler}")
-    options = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
+    options = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     installed.run(compiler, *options, "-c", installed.include / "mrec.c", "-o", "mrec.o", cwd=tmp_path)
 
 
@@ -70,7 +69,7 @@ def test_pkg_config_tells_the_version(prefix: Path, installed: Installed) -> Non
 def test_the_library_shows_what_the_header_declares(prefix: Path, installed: Installed) -> None:
     listed = installed.run("nm", "-D", "--defined-only", prefix / "lib/libmrec.so", cwd=prefix)
     shown = {line.split()[2] for line in listed.splitlines()}
-    assert shown == set(re.findall(r"^MREC_API .*?\b(mrec_\w+)\(", HEADER, re.M))
+    assert shown == declared_functions()
 
 
 def test_a_name_in_two_files_is_refused(installed: Installed, tmp_path: Path) -> None:

@@ -131,6 +131,25 @@ def test_an_error_ends_the_run_and_is_raised(lmp: Any, tmp_path: Path) -> None:
     assert mrec.open(tmp_path / "run.mrec").trajectory.steps.tolist() == [0, 10]
 
 
+def test_a_fix_that_lammps_refuses_leaves_the_record_closed(lmp: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="external"):
+        LammpsWriter(lmp, tmp_path / "run.mrec", 0)
+    assert not (tmp_path / "run.mrec/trajectory/.durable").exists()
+    with LammpsWriter(lmp, tmp_path / "run.mrec", 10, overwrite=True):
+        lmp.command("run 10")
+    assert mrec.open(tmp_path / "run.mrec").trajectory.steps.tolist() == [0, 10]
+
+
+def test_a_record_is_ended_when_lammps_was_cleared(lmp: Any, tmp_path: Path) -> None:
+    writer = LammpsWriter(lmp, tmp_path / "run.mrec", 10)
+    lmp.command("run 10")
+    lmp.command("clear")
+    with pytest.raises(Exception, match="mrec"):
+        writer.close()
+    assert not (tmp_path / "run.mrec/trajectory/.durable").exists()
+    assert mrec.open(tmp_path / "run.mrec").trajectory.steps.tolist() == [0, 10]
+
+
 def test_the_page_runs(lmp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/engines.md").read_text(encoding="utf-8").partition("## LAMMPS\n")[2]

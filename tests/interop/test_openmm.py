@@ -160,6 +160,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(mrec.errors.RecordNotFound):
         run.reporters.append(MrecReporter(path, 1, append=True))
         run.step(1)
+    run.reporters[:] = [MrecReporter(path, 1, atomSubset=[0, 54])]
+    with pytest.raises(mrec.errors.InvalidValue, match="atom 54 of 54"):
+        run.step(1)
     run.reporters[:] = [MrecReporter(path, 1)]
     run.step(2)
     run.reporters[0].close()

@@ -131,6 +131,24 @@ def test_index(trajectory):
         trajectory.index()
     with pytest.raises(InvalidValue):
         trajectory.index(step=1, time=1.0)
+    assert trajectory.index(step=2**80, nearest=True) == N - 1 and trajectory.index(step=-(2**80), nearest=True) == 0
+    assert trajectory.index(step=70.0) == 7 and trajectory.index(step=np.int8(70)) == 7
+    assert trajectory.index(step=75, nearest=True) == 7 and trajectory.index(step=75.1, nearest=True) == 8
+    for wrong in ({"step": "70"}, {"time": "3.5"}, {"time": np.nan}, {"step": [70]}):
+        with pytest.raises(InvalidValue, match="a step or a time is a number"):
+            trajectory.index(**wrong)
+
+
+def test_index_tells_large_steps_apart(tmp_path):
+    steps = [-(2**62) - 1, 2**62, 2**62 + 3, 2**63 - 1]
+    with mrec.TrajectoryWriter(tmp_path / "a", mrec.Schema()) as writer:
+        for step in steps:
+            writer.append(step)
+    trajectory = mrec.open(tmp_path / "a").trajectory
+    assert [trajectory.index(step=step) for step in steps] == [0, 1, 2, 3]
+    assert trajectory.index(step=2**62 + 2, nearest=True) == 2 and trajectory.index(step=2**62 + 1, nearest=True) == 1
+    with pytest.raises(FrameIndexError, match=f"frame 1 has {2**62}"):
+        trajectory.index(step=2**62 + 1)
 
 
 FRAMES = [
@@ -217,18 +235,41 @@ def test_what_read_refuses(trajectory):
         trajectory.read("atoms", ["x", "v"])
     with pytest.raises(InvalidValue):
         trajectory.read("atoms", [])
-    for frames in ([N], [-N - 1], N):
+    for frames in ([N], [-N - 1], N, np.array([2**64 - 1], "u8"), np.array([2**63], "u8"), 2**70):
         with pytest.raises(FrameIndexError):
             trajectory.read("atoms", "x", frames=frames)
-    for frames in (1.5, "all", np.zeros((2, 2), int), [True, False]):
-        with pytest.raises((InvalidValue, TypeError)):
+    masked = np.ma.array([1, 2], mask=[0, 1])
+    for frames in (1.5, "all", np.zeros((2, 2), int), [True, False], masked, [[1], [2, 3]], [2**70], {1}):
+        with pytest.raises(InvalidValue, match="frames are chosen by"):
             trajectory.read("atoms", "x", frames=frames)
+    for columns in (None, 5):
+        with pytest.raises(InvalidValue, match="columns are a name or several"):
+            trajectory.read("atoms", columns)
+    for call in (lambda: trajectory.read(["atoms"], "x"), lambda: trajectory.values(["pe"])):
+        with pytest.raises(UnknownName, match=r"\['"):
+            call()
+    with pytest.raises(UnknownName, match=r"no column \['x'\]"):
+        trajectory.read("atoms", [["x"]])
     with pytest.raises(FrameIndexError, match="row 7 of 7"):
         trajectory.read("atoms", "x", rows=[7])
     with pytest.raises(InvalidValue, match="out is float32"):
         trajectory.read("atoms", "x", out=np.empty((N, ROWS), "f4"))
     with pytest.raises(InvalidValue, match="out"):
         trajectory.read("atoms", "x", out=np.empty((N, ROWS + 1)))
+    with pytest.raises(InvalidValue, match=r"out is float64\[1, 7\]; float64\[7\] is read"):
+        trajectory.read("atoms", "x", frames=4, out=np.empty((1, ROWS)))
+    shared = np.lib.stride_tricks.as_strided(np.empty(1), (N, ROWS), (0, 0))
+    frozen = np.empty((N, ROWS))
+    frozen.flags.writeable = False
+    kinds = {
+        "a numpy array": [[0.0]],
+        "without a mask": np.ma.empty((N, ROWS)),
+        "share memory": shared,
+        "read-only": frozen,
+    }
+    for says, out in kinds.items():
+        with pytest.raises(InvalidValue, match=says):
+            trajectory.read("atoms", "x", out=out)
     with pytest.raises(UnknownName, match=r"per-step value 'ke'.*'pe'"):
         trajectory.values("ke")
 

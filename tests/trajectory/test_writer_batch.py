@@ -155,6 +155,19 @@ BAD = {
     "steps that fall": (InvalidValue, {"steps": [5, 7, 6]}, "6 after 7"),
     "steps not above the last": (InvalidValue, {"steps": [3, 4, 5]}, "not above the last step, 3"),
     "steps that are no numbers": (InvalidValue, {"steps": [5.0, 6.0, 7.0]}, "whole number"),
+    "a step that is masked": (InvalidValue, {"steps": np.ma.array([5, 6, 7], mask=[0, 1, 0])}, "steps.*masked"),
+    "a time that is masked": (InvalidValue, {"times": np.ma.array([0.5, 0.6, 0.7], mask=[0, 1, 0])}, "times.*masked"),
+    "blocks that are none": (InvalidValue, {"blocks": [GOOD]}, "blocks is a mapping by name, not list"),
+    "values that are none": (InvalidValue, {"values": 3}, "values is a mapping by name, not int"),
+    "a text for values": (
+        SchemaError,
+        {"values": {"pe": [1, 2, 3], "js": "abc"}},
+        "'js' is json.*each of the 3 frames",
+    ),
+    "keys for values": (SchemaError, {"values": {"pe": [1, 2, 3], "js": {"a": 1, "b": 2, "c": 3}}}, "'js'.*not dict"),
+    "nothing for values": (SchemaError, {"values": {"pe": [1, 2, 3], "js": None}}, "'js'.*not NoneType"),
+    "one value of many": (SchemaError, {"values": {"pe": [1.0, "2", 3.0]}}, "'pe'.*'2'.*frame 1 of the call"),
+    "a cell beyond f64": (SchemaError, {"box": [(1, 1, 10**400)] * 3}, "no cell"),
     "times dropped": (InvalidValue, {"times": None}, "pass times="),
     "too few times": (InvalidValue, {"times": [1.0]}, "one number a frame"),
     "times that would change": (InvalidValue, {"times": np.array([1, 2, 2**53 + 1])}, "9007199254740993"),
@@ -195,7 +208,7 @@ BAD = {
 def test_refused_whole(tmp_path, case):
     kind, bad, says = BAD[case]
     declared = mrec.Schema().block("b").column("q", "f64").column("s", "string").block("two").value("pe", "f64")
-    declared.value("two", "i64", fill=0)
+    declared.value("two", "i64", fill=0).value("js", "json", fill=None)
     given = {"steps": [5, 6, 7], "times": [0.5, 0.6, 0.7], "values": {"pe": [1.0, 2.0, 3.0]}} | bad
     named = given.pop("named", {})
     trees = []

@@ -144,7 +144,9 @@ BAD = [
     *({"durable_every": v} for v in (-1, True, "10", "10MiB", float("nan"), b"3s")),
     *({"compression": v} for v in ("lz4", "zstd:x", "gzip:10", "gzip:-1", "none:1", "zstd:23", "zstd:", 3, "")),
     *({"frames_per_chunk": v} for v in (0, -1, 1.5, True, "3", 2**32)),
-    *({"chunks_per_shard": v} for v in (0, -1, 2.0, False)),
+    *({"chunks_per_shard": v} for v in (0, -1, 2.0, False, 2**24 + 1)),
+    *({"durable": v} for v in (None, 0, "no")),
+    *({"overwrite": v} for v in (None, 1, "no")),
     *({"chunk": v} for v in (0, -1, 1023, 2**26 + 1, 4096.0, True, "16", "1B", "65MiB", "2 frames", "4s", b"4KiB")),
 ]
 
@@ -185,3 +187,20 @@ def test_more_than_can_be_counted(every, tmp_path):
 def test_numbers_of_numpy(tmp_path):
     with write(tmp_path / "a", schema(), flush_every=np.int64(2), durable_every=np.float32(5)) as w:
         assert counts(w, 3) == [0, 2, 2]
+    with write(tmp_path / "a", schema(), durable=np.True_, overwrite=np.True_, durable_every=10**400) as w:
+        w.flush(durable=np.False_)
+        assert w.durable == 0
+
+
+def test_a_flush_is_durable_or_not(tmp_path):
+    with write(tmp_path / "a", schema()) as w, pytest.raises(InvalidValue, match="durable is 'no'"):
+        w.flush(durable="no")
+
+
+@pytest.mark.parametrize("make", [mrec.TrajectoryWriter, lambda path, schema: mrec.create(path, trajectory=schema)])
+def test_no_path_is_not_the_current_directory(tmp_path, monkeypatch, make):
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda: make("", schema()), lambda: mrec.TrajectoryWriter.open(""), lambda: mrec.open("")):
+        with pytest.raises(InvalidValue, match="not empty"):
+            call()
+    assert not list(tmp_path.iterdir())
