@@ -349,8 +349,11 @@ class TrajectoryWriter:
         if core is None or core.closed or core.forked:
             return  # it never came about, was closed, or is that of the parent process
         waiting = core.nframes - core.npublished
-        lost = f"; {waiting} frames were not landed and are lost" if waiting else ""
-        warnings.warn(f"the writer of {self.path} was never closed{lost}", ResourceWarning, source=self, stacklevel=1)
+        if waiting:  # a RuntimeWarning is shown by default, a ResourceWarning is not
+            text = f"the writer of {self.path} was never closed; frames lost: {waiting}; close it, or use `with`"
+            warnings.warn(text, RuntimeWarning, source=self, stacklevel=1)
+        else:
+            warnings.warn(f"the writer of {self.path} was never closed", ResourceWarning, source=self, stacklevel=1)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.published} published"
