@@ -434,7 +434,7 @@ def _split_columns(block: BlockSchema, data: Any) -> Mapping[str, Any]:
         return data
     columns: dict[str, Any] = {}
     for key, array in data.items():
-        names = _together(block, key)
+        names = key if isinstance(key, tuple) else block.together(key) if isinstance(key, str) else (key,)
         stacked = np.asanyarray(array) if len(names) > 1 else None
         if stacked is not None and stacked.shape[-1:] != (len(names),):
             raise SchemaError(f"block {block.name!r}: {key!r} takes (rows, {len(names)}), not {stacked.shape}")
@@ -443,15 +443,6 @@ def _split_columns(block: BlockSchema, data: Any) -> Mapping[str, Any]:
                 raise SchemaError(f"block {block.name!r}: column {name!r} is given twice")
             columns[name] = array if stacked is None else stacked[..., i]
     return columns
-
-
-def _together(block: BlockSchema, key: Any) -> Sequence[str]:
-    """("x", "y", "z") and "xyz" stand for three columns."""
-    if isinstance(key, tuple):
-        return key
-    if isinstance(key, str) and key not in block.columns and len(key) > 1 and all(c in block.columns for c in key):
-        return tuple(key)
-    return (key,)
 
 
 class lock_errors:
