@@ -50,7 +50,9 @@ def create(
     ...     record.frame["atoms"]["x"], record.units
     (array([0., 1.]), {'length': 'nm'})
     """
-    root = os.path.abspath(os.fsdecode(path))
+    from mrec.trajectory.writer import record_path
+
+    root = record_path(path)
     frames = {"frame": frame, "system": system, "forcefield": forcefield}
     documents = {"status": status, "method": method}
     if all(given is None for given in (*frames.values(), trajectory, status)):

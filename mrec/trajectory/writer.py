@@ -22,6 +22,7 @@ from mrec.trajectory.coerce import coerce_block, coerce_value
 from mrec.trajectory.options import chunk_option, compression_option, count_option, writer_options
 from mrec.trajectory.relations import Relations, Seen, register
 from mrec.trajectory.schema import BlockSchema, Schema
+from mrec.zarr.store import is_url
 
 PathLike = str | os.PathLike[str]
 
@@ -367,10 +368,14 @@ class TrajectoryWriter:
 
 
 def record_path(path: PathLike) -> str:
-    """A path as the core takes it: absolute, so that a later chdir does not matter."""
+    """A path as the core takes it: absolute, so that a later chdir does not matter. InvalidValue for other places."""
     name = os.fsdecode(path)
     if "\0" in name:
         raise InvalidValue(f"{name!r} holds a NUL, which no path can")
+    if is_url(name):
+        raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
+    if name.endswith(".mrec.zip") and not os.path.isdir(name):
+        raise InvalidValue(f"{name}: a packed record is only read; write to a directory, and pack that")
     return os.path.abspath(name)
 
 
