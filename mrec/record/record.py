@@ -7,6 +7,7 @@ import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
@@ -99,7 +100,7 @@ class Record:
     def meta(self) -> dict[str, Any]:
         """The document of the record, as it was stored when the record was opened. Assigning a document replaces it."""
         self._use()
-        return self._meta
+        return deepcopy(self._meta)
 
     @meta.setter
     def meta(self, document: Mapping[str, Any]) -> None:

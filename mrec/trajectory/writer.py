@@ -375,7 +375,9 @@ def record_path(path: PathLike) -> str:
     if is_url(name):
         raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
     if name.endswith(".mrec.zip") and not os.path.isdir(name):
-        raise InvalidValue(f"{name}: a packed record is only read; write to a directory, and pack that")
+        raise InvalidValue(
+            f"{name}: a packed record is only read; mrec.pack makes it of a record, mrec.unpack undoes it"
+        )
     return os.path.abspath(name)
 
 

@@ -114,6 +114,9 @@ def test_meta(path):
     document(path, "meta", units={"length": "nm"}, other=[1, None])
     rec = mrec.open(path)
     assert rec.units == {"length": "nm"} and rec.meta["other"] == [1, None]
+    rec.meta["title"] = "not written"
+    rec.meta["units"]["length"] = "angstrom"
+    assert rec.units == {"length": "nm"} and "title" not in rec.meta
     shutil.rmtree(path / "meta")
     assert mrec.open(path).meta == {}
 
