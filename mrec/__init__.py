@@ -16,6 +16,8 @@ from mrec.trajectory.schema import Schema
 from mrec.trajectory.writer import TrajectoryWriter
 from mrec.verify import verify
 
+__version__ = "0.1.0"
+
 if _TYPE_CHECKING:
     from mrec.collection import CollectionWriter, open_collection
 
@@ -53,3 +55,7 @@ def __getattr__(name: str) -> _Any:
 
         return getattr(collection, name)
     raise AttributeError(f"module 'mrec' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if not name.startswith("_")), "__version__"})

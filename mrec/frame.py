@@ -149,7 +149,7 @@ class Frame:
     (2, -1.5)
     """
 
-    __slots__ = ("blocks", "box", "index", "meta", "meta_types", "step", "time", "values")
+    __slots__ = ("_box", "blocks", "index", "meta", "meta_types", "step", "time", "values")
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Frame:
         self.blocks: dict[str, Block] = {name: _as_block(name, block) for name, block in (blocks or {}).items()}
         self.step = step
         self.time = time
-        self.box: Box | None = None if box is None else Box.coerce(box)
+        self.box = box
         self.values: dict[str, Any] = dict(values or {})
         self.meta: dict[str, Any] = dict(meta or {})
         self.meta_types: dict[str, str] = dict(meta_types or {})
@@ -187,12 +187,21 @@ class Frame:
         frame.blocks = blocks
         frame.step = step
         frame.time = time
-        frame.box = box
+        frame._box = box
         frame.values = values
         frame.meta = {}
         frame.meta_types = {}
         frame.index = index
         return frame
+
+    @property
+    def box(self) -> Box | None:
+        """The cell; None: no statement about one. What is assigned becomes a Box, as of `Box.coerce`."""
+        return self._box
+
+    @box.setter
+    def box(self, box: Any) -> None:
+        self._box = None if box is None else Box.coerce(box)
 
     def __getitem__(self, name: str) -> Block:
         try:

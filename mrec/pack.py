@@ -82,7 +82,7 @@ def unpack(zip: PathLike, target: PathLike | None = None) -> str:
     if not store.exists("zarr.json"):
         raise NotARecord(f"{source} holds no zarr.json: it is no record")
     if os.path.lexists(root):
-        raise RecordExists(f"{root} is there already")
+        raise RecordExists(f"{root} is there already; unpack to another name")
     parent, name = os.path.split(root)
     made = os.path.join(parent, f".{name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -90,7 +90,7 @@ def unpack(zip: PathLike, target: PathLike | None = None) -> str:
         _extract(store, made)
         sync_found(made)
         if os.path.lexists(root):  # a rename would replace an empty directory
-            raise RecordExists(f"{root} is there already")
+            raise RecordExists(f"{root} is there already; unpack to another name")
         os.rename(made, root)
     finally:
         shutil.rmtree(made, ignore_errors=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+import pickle
 from collections.abc import MutableMapping
 
 import numpy as np
@@ -120,3 +121,14 @@ def test_blocks_that_are_none(how):
     with pytest.raises(SchemaError):
         Block(how.get("columns"), nrows=how.get("nrows"), structural_shape=how.get("structural_shape"))
     assert Block(nrows=np.int64(3)).nrows == 3 and Block(structural_shape=np.array([0, 2])).structural_shape == (0, 2)
+
+
+def test_a_cell_that_is_assigned_is_a_box() -> None:
+    frame = Frame({"atoms": {"x": [0.0]}})
+    frame.box = [1.0, 2.0, 3.0]
+    assert frame.box == Box.from_lengths(1, 2, 3)
+    assert pickle.loads(pickle.dumps(frame)) == frame == frame.copy()
+    with pytest.raises(SchemaError, match="no cell has the shape"):
+        frame.box = 3.0
+    frame.box = None
+    assert frame.box is None

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
+import mrec
+
+ROOT = Path(__file__).parents[1]
 LATER = ("mrec.repair.record", "mrec.verify.record", "mrec.testing", "mrec.cli", "concurrent.futures")
 LATER += ("MDAnalysis", "ase", "mdtraj", "torch")
 
@@ -14,3 +19,17 @@ def test_what_is_imported_later() -> None:
     code = f"import sys, mrec; print([name for name in {LATER} if name in sys.modules], mrec.repair, mrec.verify)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[] <function repair "), done.stdout
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert mrec.__version__ == project["version"]
+    assert f"\nversion: {mrec.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    done = subprocess.run([sys.executable, "-m", "mrec.cli", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"mrec {mrec.__version__}\n"
+
+
+def test_completion_offers_all_that_is_public() -> None:
+    offered = dir(mrec)
+    assert {*mrec.__all__, "__version__"} <= set(offered)
+    assert [name for name in offered if name.startswith("_")] == ["__version__"]

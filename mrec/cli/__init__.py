@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from mrec import __version__
 from mrec.cli import bench, cat, collect, convert, export, head, info, ls, pack, plot, repair, unpack, verify, watch
 from mrec.cli.choice import WrongCall, one_line
 from mrec.cli.help import Commands, Help
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has seen enough
-    except (MrecError, OSError) as e:
+    except (MrecError, OSError, ImportError) as e:
         print(f"mrec: error: {one_line(e)}", file=sys.stderr)
         return 2 if isinstance(e, WrongCall) else 1
     except KeyboardInterrupt:
@@ -44,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line, all of it."""
     made = argparse.ArgumentParser(prog="mrec", description="Molecular trajectory records.", formatter_class=Help)
+    made.add_argument("--version", action="version", version=f"mrec {__version__}")
     commands = Commands(made.add_subparsers(title="commands", required=True, metavar="COMMAND"))
     for module in (info, ls, head, convert, export, cat, plot, pack, unpack, collect, verify, repair, watch, bench):
         module.add_parser(commands)

@@ -14,7 +14,7 @@ import numpy as np
 from mrec.cli.choice import add_overwrite, note
 from mrec.cli.progress import progress
 from mrec.cli.rewrite import Plan, largest_rows, stored, write
-from mrec.cli.sizes import disk_usage, human
+from mrec.cli.sizes import counted, disk_usage, human
 from mrec.errors import MrecError
 from mrec.frame import Frame
 from mrec.record.carry import carry
@@ -65,10 +65,11 @@ def run(arguments: argparse.Namespace) -> None:
     for i, (path, trajectory) in enumerate(zip(arguments.inputs, trajectories, strict=True)):
         left = len(trajectory) - sum(len(frames) for number, frames in parts if number == i)
         if left:
-            notes.append(f"{path}: {left} frames overlap and were left out")
+            notes.append(f"{path}: {counted(left, 'overlapping frame')} left out")
     for text in notes:
         note(text)
-    print(f"{arguments.output}: {taken} frames of {len(records)} records, {human(disk_usage(arguments.output)[0])}")
+    size = human(disk_usage(arguments.output)[0])
+    print(f"{arguments.output}: {counted(taken, 'frame')} of {counted(len(records), 'record')}, {size}")
 
 
 def _frames(views: Sequence[Any]) -> Iterator[Frame]:

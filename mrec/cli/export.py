@@ -9,7 +9,7 @@ from typing import Any
 
 from mrec.cli.choice import add_frames, add_overwrite, check_ending, chosen, frames, note
 from mrec.cli.progress import progress
-from mrec.cli.sizes import human
+from mrec.cli.sizes import counted, human
 from mrec.record.output import new_file
 
 _DESCRIPTION = "Write frames as text: extended XYZ (.extxyz) or PDB (.pdb)."
@@ -48,4 +48,4 @@ def run(arguments: argparse.Namespace) -> None:
             taken = writers[ending](file, source, progress(source, len(source), "frames"))
     for text in source.notes:
         note(text)
-    print(f"{arguments.output}: {taken} frames, {human(os.path.getsize(arguments.output))}")
+    print(f"{arguments.output}: {counted(taken, 'frame')}, {human(os.path.getsize(arguments.output))}")

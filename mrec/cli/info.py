@@ -12,7 +12,7 @@ from typing import Any
 from mrec.box import Box
 from mrec.cli import collections
 from mrec.cli.head import number
-from mrec.cli.sizes import disk_usage, human
+from mrec.cli.sizes import counted, disk_usage, human
 from mrec.frame import Frame
 
 
@@ -44,8 +44,8 @@ def summary(path: str) -> dict[str, Any]:
     """What a record holds, as a JSON object: meta, bytes, files, sections, trajectory."""
     import mrec
 
-    size, files = disk_usage(path)
     with mrec.open(path) as record:
+        size, files = disk_usage(path)
         found: dict[str, Any] = {"bytes": size, "files": files, "meta": dict(record.meta)}
         for name in ("frame", "system"):
             section = getattr(record, name) if name in record else None
@@ -82,10 +82,10 @@ def stream_summary(path: str) -> dict[str, Any]:
 
 
 def _stream_lines(path: str, found: dict[str, Any]) -> Iterator[str]:
-    yield f"{path}: {human(found['bytes'])} in {found['files']} files"
+    yield f"{path}: {human(found['bytes'])} in {counted(found['files'], 'file')}"
     last = "" if found["last_t"] is None else f", the last at {found['last_t']:.10g}"
-    yield f"  stream ({found['mode']}, {found['profile']}): {found['records']} records committed{last}"
-    yield f"    {found['writers']} writers, epoch {found['epoch']}, commit {found['commit_seq']}"
+    yield f"  stream ({found['mode']}, {found['profile']}): {counted(found['records'], 'record')} committed{last}"
+    yield f"    {counted(found['writers'], 'writer')}, epoch {found['epoch']}, commit {found['commit_seq']}"
     yield "    " + ", ".join(f"{dim} {n}" for dim, n in found["dims"].items())
     for kind in ("variables", "statics"):
         for name, entry in found[kind].items():
@@ -141,14 +141,13 @@ def _cell(box: Box) -> dict[str, Any] | None:
 
 
 def _lines(path: str, found: dict[str, Any]) -> Iterator[str]:
-    files = found["files"]
-    yield f"{path}: {human(found['bytes'])} in {files} file{'s' if files != 1 else ''}"
+    yield f"{path}: {human(found['bytes'])} in {counted(found['files'], 'file')}"
     if "trajectory" in found:
         yield from _trajectory_lines(found["trajectory"])
     for name in ("frame", "system"):
         for block, entry in found.get(name, {}).get("blocks", {}).items():
             columns = ", ".join(f"{column} {kind}" for column, kind in entry["columns"].items())
-            yield f"  {name}/{block}: {entry['rows']} rows: {columns or 'no columns'}"
+            yield f"  {name}/{block}: {counted(entry['rows'], 'row')}: {columns or 'no columns'}"
     for key, value in found["meta"].items():
         yield f"  {key}: {json.dumps(value, ensure_ascii=False)}"
 
@@ -156,7 +155,7 @@ def _lines(path: str, found: dict[str, Any]) -> Iterator[str]:
 def _trajectory_lines(found: dict[str, Any]) -> Iterator[str]:
     from mrec.trajectory.schema import Schema
 
-    yield f"  trajectory: {found['frames']} frames" + "".join(
+    yield f"  trajectory: {counted(found['frames'], 'frame')}" + "".join(
         f", {kind} {found[kind][0]:.10g} to {found[kind][1]:.10g}" for kind in ("steps", "times") if found.get(kind)
     )
     schema = Schema.from_json(found["schema"])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mrec.cli.choice import add_frames, add_overwrite, check_ending, chosen, frames
+from mrec.cli.sizes import counted
 from mrec.errors import MrecError, SchemaError
 from mrec.record.output import new_file
 
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
         view = chosen(arguments.path, record.trajectory, frames(arguments))
         figure = draw(*axis(view, record.units), [series(view, name) for name in arguments.names], title=name)
         figure.savefig(made, format="png", dpi=150)
-    print(f"{output}: {', '.join(arguments.names)} at {len(view)} frames")
+    print(f"{output}: {', '.join(arguments.names)} at {counted(len(view), 'frame')}")
 
 
 def axis(view: Any, units: dict[str, Any]) -> tuple[str, np.ndarray]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mrec.cli.choice import frames, note
 from mrec.cli.progress import progress
-from mrec.cli.sizes import disk_usage, human
+from mrec.cli.sizes import counted, disk_usage, human
 from mrec.errors import MrecError
 from mrec.frame import Frame
 from mrec.interop import mdanalysis
@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
             _write_system(made, topology)
     for text in plan.notes.values():
         note(text)
-    print(f"{arguments.output}: {taken} frames of {source.n_atoms} atoms, {human(disk_usage(arguments.output)[0])}")
+    size = human(disk_usage(arguments.output)[0])
+    print(f"{arguments.output}: {counted(taken, 'frame')} of {counted(source.n_atoms, 'atom')}, {size}")
 
 
 def _origin(arguments: argparse.Namespace) -> dict[str, str]:

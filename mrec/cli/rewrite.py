@@ -14,7 +14,7 @@ import numpy as np
 from mrec.cli.choice import WrongCall, chosen, frames
 from mrec.cli.cut import BY_CONVENTION, cut_system
 from mrec.cli.progress import progress
-from mrec.cli.sizes import disk_usage, human
+from mrec.cli.sizes import counted, disk_usage, human
 from mrec.errors import InvalidValue, MrecError, UnknownName
 from mrec.frame import Block, Frame
 from mrec.interop.atoms import AtomSource
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
         _check(made)
         taken, before = len(view), disk_usage(record.path)[0]
     size = disk_usage(arguments.output)[0]
-    print(f"{arguments.output}: {taken} frames, {human(size)} (from {human(before)})")
+    print(f"{arguments.output}: {counted(taken, 'frame')}, {human(size)} (from {human(before)})")
 
 
 @dataclass

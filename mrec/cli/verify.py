@@ -10,7 +10,7 @@ from typing import Any
 
 from mrec.cli import collections
 from mrec.cli.progress import counter
-from mrec.cli.sizes import human
+from mrec.cli.sizes import counted, human
 from mrec.errors import NotARecord
 
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         for finding in report.findings:
             print(finding)
-        found = f"{len(report.findings)} found" if report.findings else "nothing found"
-        size = human(report.nbytes)
-        print(f"{arguments.path}: {found} in {report.frames} frames, {report.chunks} chunks, {size}")
+        faults = counted(len(report.findings), "fault") if report.findings else "no fault"
+        read = f"{counted(report.frames, 'frame')}, {counted(report.chunks, 'chunk')}, {human(report.nbytes)}"
+        print(f"{arguments.path}: {faults} in {read}")
     return 0 if report.ok else 1

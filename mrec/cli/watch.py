@@ -13,7 +13,7 @@ from collections import deque
 from typing import Any
 
 from mrec.cli.choice import WrongCall
-from mrec.cli.sizes import disk_usage, human
+from mrec.cli.sizes import counted, disk_usage, human
 from mrec.display import text
 from mrec.errors import MrecError
 from mrec.trajectory.standing import DURABLE
@@ -67,10 +67,10 @@ def follow(record: Any, interval: float, screen: Screen) -> str:
             screen.show(line(trajectory, frames, rate.per_second, size))
             shown = frames, size
         if closed:
-            return f"closed with {frames} frames"
+            return f"closed with {counted(frames, 'frame')}"
         if not lives and os.path.exists(os.path.join(record.path, DURABLE)):
             screen.end()
-            raise MrecError(f"{record.path}: its writer ended without closing it; {frames} frames stand")
+            raise MrecError(f"{record.path}: its writer ended without closing it; it has {counted(frames, 'frame')}")
         time.sleep(interval)
 
 
@@ -111,7 +111,7 @@ class Rate:
 
 def line(trajectory: Any, frames: int, rate: float | None, size: int) -> str:
     """One state in words."""
-    parts = [f"{frames} frames"]
+    parts = [counted(frames, "frame")]
     if rate is not None:
         parts.append(f"{rate:.3g}/s")
     parts.append(human(size))

@@ -8,7 +8,7 @@ import os
 
 from mrec.cli.choice import checked, chosen, frames, note
 from mrec.cli.progress import progress
-from mrec.cli.sizes import human
+from mrec.cli.sizes import counted, human
 from mrec.interop import mdanalysis_out
 from mrec.interop.atoms import AtomSource
 from mrec.record.output import new_file
@@ -28,4 +28,4 @@ def run(arguments: argparse.Namespace) -> None:
         taken = mdanalysis_out.write(source, made, reading, arguments.precision)
     for text in source.notes:
         note(text)
-    print(f"{arguments.output}: {taken} frames, {human(os.path.getsize(arguments.output))}")
+    print(f"{arguments.output}: {counted(taken, 'frame')}, {human(os.path.getsize(arguments.output))}")

@@ -71,6 +71,7 @@ class Coordinates:
         self.block = positions_block(self.frames.schema)
         self.kinds = kinds_of(self.frames.schema.blocks[self.block])
         self.factors = Factors() if native else factors(record.units)
+        self.factors.warn()
         self.n_frames = len(self.frames)
         self.n_atoms = self._count()
         self._factor = dict(zip(KINDS, (self.factors.length, self.factors.velocity, self.factors.force), strict=True))

@@ -17,6 +17,7 @@ import numpy as np
 
 from mrec.errors import FrameIndexError, InvalidValue, SchemaError, UnknownName
 from mrec.trajectory.reader import Trajectory
+from mrec.trajectory.schema import BlockSchema
 
 #: A column or several of a block, or the name of a per-step value, or "step", "time" or "cell".
 Field = tuple[str, str | Sequence[str]] | str
@@ -58,6 +59,9 @@ class FrameDataset(Sequence[Any]):
     ) -> None:
         listed = [records] if isinstance(records, (str, os.PathLike)) else list(records)
         self.paths = [os.path.abspath(os.fspath(path)) for path in listed]
+        if not isinstance(fields, Mapping):
+            given = type(fields).__name__
+            raise InvalidValue(f'fields is a mapping, as {{"positions": ("atoms", ["x", "y", "z"])}}, not {given}')
         self.fields = dict(fields)
         self.dtype = None if dtype is None else np.dtype(dtype)
         self.transform = transform
@@ -77,9 +81,9 @@ class FrameDataset(Sequence[Any]):
                     raise UnknownName(f"{path}: field {name!r}: there is no per-step value {field!r}")
                 continue
             block, columns = field
-            declared = schema.blocks[block].columns if block in schema.blocks else {}
-            for column in [columns] if isinstance(columns, str) else columns:
-                if column not in declared:
+            declared = schema.blocks.get(block, BlockSchema(block))
+            for column in declared.together(columns) if isinstance(columns, str) else columns:
+                if column not in declared.columns:
                     raise UnknownName(f"{path}: field {name!r}: there is no column {column!r} in a block {block!r}")
 
     def _trajectory(self, i: int) -> Trajectory:
@@ -94,6 +98,9 @@ class FrameDataset(Sequence[Any]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
+    def __repr__(self) -> str:
+        return f"<FrameDataset {len(self)} items of {len(self.paths)} records: {', '.join(self.fields)}>"
+
     def __getitem__(self, index: Any) -> Any:
         return self.items([index])[0]
 
@@ -106,9 +113,11 @@ class FrameDataset(Sequence[Any]):
         n = len(self)
         wanted: dict[int, list[tuple[int, int]]] = {}
         for place, index in enumerate(indices):
+            if isinstance(index, slice):
+                raise TypeError("items have numbers: items(range(start, stop)), or frames=slice(...) of each record")
             i = int(index) + n if index < 0 else int(index)
             if not 0 <= i < n:
-                raise FrameIndexError(f"item {index} of {n}")
+                raise FrameIndexError(f"there is no item {index} among {n}")
             record = bisect_right(self._ends, i)
             before = self._ends[record - 1] if record else 0
             wanted.setdefault(record, []).append((self._frames[record][i - before], place))

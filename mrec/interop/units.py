@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ _ENERGY = {"kj/mol": 1.0, "kcal/mol": 4.184, "ev": 96.48533212, "hartree": 2625.
 
 @dataclass
 class Factors:
-    """What to multiply numbers by; notes: what had to be taken for granted."""
+    """What to multiply numbers by; notes: what had to be taken for granted; unknown: of these, what the record says."""
 
     length: float = 1.0
     time: float = 1.0
@@ -23,6 +24,12 @@ class Factors:
     force: float = 1.0
     energy: float = 1.0
     notes: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    def warn(self) -> None:
+        """A warning for each unit that the record names and that is not known here, for those who read no notes."""
+        for text in self.unknown:
+            warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def factors(units: Mapping[str, object], to_time: str = "ps", to_energy: str = "kJ/mol") -> Factors:
@@ -35,8 +42,8 @@ def factors(units: Mapping[str, object], to_time: str = "ps", to_energy: str = "
     length, time = _simple(units, "length", _LENGTH), _simple(units, "time", _TIME)
     found.length = _or(found, length, "lengths", "angstrom", units.get("length"))
     found.time = _or(found, _over(time, clock), "times", to_time, units.get("time"))
-    energy = _simple(units, "energy", _ENERGY)
-    found.energy = 1.0 if energy is None else energy / joule
+    energy = _over(_simple(units, "energy", _ENERGY), joule)
+    found.energy = _or(found, energy, "energies", to_energy, units["energy"]) if "energy" in units else 1.0
     velocity, force = (str(units[kind]) if kind in units else None for kind in ("velocity", "force"))
     if velocity is None:
         found.velocity = found.length / found.time
@@ -54,7 +61,14 @@ def factors(units: Mapping[str, object], to_time: str = "ps", to_energy: str = "
 
 
 def _simple(units: Mapping[str, object], kind: str, table: Mapping[str, float]) -> float | None:
-    return table.get(str(units.get(kind, "")).strip().lower())
+    return _known(str(units.get(kind, "")), table)
+
+
+def _known(name: str, table: Mapping[str, float]) -> float | None:
+    """The factor of a unit, also under "nanometers" and "nanometre"; None for one that is not in the table."""
+    name = name.strip().lower().replace("metre", "meter")
+    found = table.get(name)
+    return table.get(name[:-1]) if found is None and len(name) > 4 and name.endswith("s") else found
 
 
 def _over(factor: float | None, target: float) -> float | None:
@@ -65,7 +79,7 @@ def _ratio(unit: str, above: Mapping[str, float], below: Mapping[str, float]) ->
     """ "nm/ps", "kJ/mol/nm", "kJ/(mol*nm)", "kcal mol-1 angstrom-1" is not known."""
     text = unit.lower().replace(" ", "").replace("(mol*", "mol/").rstrip(")")
     head, _, tail = text.rpartition("/")
-    numerator, denominator = above.get(head), below.get(tail)
+    numerator, denominator = _known(head, above), _known(tail, below)
     return None if numerator is None or denominator is None else numerator / denominator
 
 
@@ -73,5 +87,8 @@ def _or(found: Factors, factor: float | None, what: str, target: str, unit: obje
     if factor is not None:
         return factor
     said = f"in {unit!r}, which is not known here" if unit else "without a unit"
-    found.notes.append(f"the record's {what} are {said}; they are taken for {target}")
+    text = f"the record's {what} are {said}; they are taken for {target}"
+    found.notes.append(text)
+    if unit:
+        found.unknown.append(text)
     return 1.0

@@ -23,7 +23,8 @@ def new_record(output: str, overwrite: bool) -> Iterator[str]:
     """
     output = os.path.normpath(output)
     if not output.endswith(".mrec"):
-        raise MrecError(f"{output}: the name of a record ends in .mrec")
+        packing = "; `mrec pack` makes one file of it" if output.endswith(".mrec.zip") else ""
+        raise MrecError(f"{output}: the name of a record ends in .mrec{packing}")
     _check_place(output, overwrite)
     if os.path.isfile(os.path.join(os.path.dirname(output), "zarr.json")):
         raise MrecError(f"{output} would lie within a record, or within a group of one")

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
@@ -38,7 +40,15 @@ T = TypeVar("T")
 
 #: A record holds at least one of these.
 KINDS = ("frame", "system", "trajectory", "forcefield", "status")
+#: What else a place may be, by a name in it, and what reads that.
+_OTHERS = {
+    "data.atlas": "a collection: mrec.open_collection reads it",
+    "output_manifest.json": "a stream: mrec.stream reads it",
+    "zarr.json": "plain Zarr: mrec.zarr.open reads it",
+}
 VERSIONS = (1, 2)
+#: What is written by assigning it.
+WRITTEN = ("frame", "system", "forcefield", "meta", "status", "method")
 
 
 def open(path: str | os.PathLike[str] | Store, *, cache: int | str = "64MiB", verify: bool = True) -> Record:
@@ -82,16 +92,16 @@ class Record:
     def _check(self) -> None:
         raw = self._store.get("zarr.json")
         if raw is None:
-            raise NotARecord(f"{self.path} holds no zarr.json: it is no record")
+            raise not_a_record(self._store, self.path)
         parse_group(raw, self._store.path("zarr.json"))
         if not any(self._store.exists(kind) for kind in KINDS):
-            raise NotARecord(f"{self.path} holds none of {', '.join(KINDS)}: it is no record")
+            raise not_a_record(self._store, self.path)
 
     @property
     def meta(self) -> dict[str, Any]:
         """The document of the record, as it was stored when the record was opened. Assigning a document replaces it."""
         self._use()
-        return self._meta
+        return deepcopy(self._meta)
 
     @meta.setter
     def meta(self, document: Mapping[str, Any]) -> None:
@@ -287,6 +297,13 @@ class Record:
         for held in ("_trajectory", "_store"):
             self.__dict__.pop(held, None)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name.startswith("_") or name == "path" or hasattr(type(self), name)):
+            close = difflib.get_close_matches(name, WRITTEN, 1)
+            hint = f"is it {close[0]!r}?" if close else f"what is written so: {', '.join(WRITTEN)}"
+            raise AttributeError(f"a record has no {name!r} to assign; {hint}", name=name, obj=self)
+        super().__setattr__(name, value)
+
     def _use(self) -> None:
         if self._closed:
             raise ClosedError(f"{self.path} was closed")
@@ -339,7 +356,22 @@ def _open_store(path: str | os.PathLike[str] | Store, reading: Reading) -> Store
     except CorruptData as e:
         if str(path).endswith(".zip"):
             raise
-        raise NotARecord(f"{path} is a file, neither the directory of a record nor a packed one") from e
+        raise not_packed(path) from e
+
+
+def not_a_record(store: Store, name: str) -> NotARecord:
+    """The error for a store that holds no record; it says what it holds instead, where that is known."""
+    lacks = f"none of {', '.join(KINDS)}" if store.exists("zarr.json") else "no zarr.json"
+    other = next((f", but {what}" for key, what in _OTHERS.items() if store.exists(key)), "")
+    return NotARecord(f"{name} holds {lacks}: it is no record{other}")
+
+
+def not_packed(name: object) -> NotARecord:
+    """The error for a file that is no zip file."""
+    return NotARecord(
+        f"{name} is a file, neither the directory of a record nor a packed one; `mrec convert` makes records of the "
+        "trajectories of other programs"
+    )
 
 
 def check_version(meta: dict[str, Any], path: str) -> None:

@@ -277,7 +277,7 @@ class WriterMachine(RuleBasedStateMachine):
 
     def _drop(self) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
+            warnings.simplefilter("ignore")
             self.writer = None
 
     def _settle(self, least: int) -> None:

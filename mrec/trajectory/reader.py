@@ -16,6 +16,7 @@ from mrec.errors import (
     InvalidValue,
     MrecError,
     NotARecord,
+    RecordNotFound,
     SchemaError,
     UnsupportedCodec,
     UnsupportedVersion,
@@ -161,9 +162,10 @@ class Frames(Sequence[Frame]):
     ) -> np.ndarray:
         """Columns of a block over many frames, as one array (frames, rows, columns).
 
-        A single name gives no column axis; the trailing axes of a column come last. frames, rows: a slice, integers, or
-        booleans; None for all. A single integer for frames gives no frame axis. out: an array of the result's type and
-        shape to read into. Null rows make the result a masked array.
+        A single name gives no column axis; "xyz" stands for x, y and z, as in `append`, unless a column is called so.
+        The trailing axes of a column come last. frames, rows: a slice, integers, or booleans; None for all. A single
+        integer for frames gives no frame axis. out: an array of the result's type and shape to read into. Null rows
+        make the result a masked array.
 
         All the frames have to see the same number of rows, otherwise SchemaError: see `read_ragged`.
 
@@ -243,6 +245,8 @@ class Trajectory(Frames):
         try:
             standing = read_standing(self._store)
             if standing is None:
+                if not self._store.exists("zarr.json"):
+                    raise RecordNotFound(f"{root}: there is no record")
                 raise NotARecord(f"{root}: there is no trajectory")
             state = State(standing, self._store, limit)
             check_beside_system(state, _system_blocks(self._store))

@@ -80,6 +80,12 @@ class BlockSchema:
         rows = f" ({self.rows} rows{shape})" if self.rows else ""
         return f"{self.name!r}{rows}: {', '.join(map(repr, self.columns.values())) or 'no columns'}"
 
+    def together(self, name: str) -> tuple[str, ...]:
+        """The columns that a name stands for: its own, or "xyz" for x, y and z where no column is called so."""
+        if name not in self.columns and len(name) > 1 and all(letter in self.columns for letter in name):
+            return tuple(name)
+        return (name,)
+
     def to_json(self) -> dict[str, Any]:
         """The entry of `sequence_schema`."""
         document: dict[str, Any] = {"columns": {name: column.to_json() for name, column in self.columns.items()}}

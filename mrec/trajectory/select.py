@@ -45,7 +45,7 @@ def pick(selection: Any, n: int, what: str) -> range | np.ndarray:
     chosen = np.atleast_1d(chosen)
     wrong = (chosen < -n) | (chosen >= n)  # before unsigned ones may wrap
     if wrong.any():
-        raise FrameIndexError(f"{what[:-1]} {chosen[wrong][0]} of {n}")
+        raise FrameIndexError(f"there is no {what[:-1]} {chosen[wrong][0]} among {n}")
     chosen = chosen.astype(np.int64)
     return np.where(chosen < 0, chosen + n, chosen)
 
@@ -62,10 +62,10 @@ def as_array(picked: range | np.ndarray) -> np.ndarray:
     return np.arange(picked.start, picked.stop, picked.step) if isinstance(picked, range) else picked
 
 
-def chosen_columns(form: BlockForm, columns: str | Sequence[str]) -> list[Column]:
-    """The columns of these names, all of one type and one shape."""
+def chosen_columns(form: BlockForm, columns: str | Sequence[str]) -> tuple[list[Column], tuple[int, ...]]:
+    """The columns of these names, all of one type and one shape, and the shape of their axis: none for one name."""
     try:
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = form.schema.together(columns) if isinstance(columns, str) else tuple(columns)
     except TypeError:
         raise InvalidValue(f"columns are a name or several, not {columns!r}") from None
     if not names:
@@ -78,7 +78,7 @@ def chosen_columns(form: BlockForm, columns: str | Sequence[str]) -> list[Column
     for other in found[1:]:
         if (other.dtype, other.trailing) != (found[0].dtype, found[0].trailing):
             raise SchemaError(f"{found[0]!r} and {other!r} do not fit into one array; read them one by one")
-    return found
+    return found, () if isinstance(columns, str) and len(found) == 1 else (len(found),)
 
 
 def read_block(
@@ -90,11 +90,10 @@ def read_block(
     single: bool = False,
 ) -> np.ndarray:
     """(frames, rows, columns, ...) of one block; see `Trajectory.read`. single: out has no axis of frames."""
-    chosen = chosen_columns(form, columns)
+    chosen, axis = chosen_columns(form, columns)
     updates = form.updates_at(frames)
     count = _common_count(form, frames, updates)
     wanted = pick(rows, count, "rows")
-    axis = () if isinstance(columns, str) else (len(chosen),)
     shape = (len(frames), len(wanted), *axis, *chosen[0].trailing)
     dtype = chosen[0].dtype.numpy
     if out is None:
@@ -231,11 +230,10 @@ def runs(updates: np.ndarray) -> Iterator[tuple[int, int]]:
 
 def read_ragged(form: BlockForm, columns: str | Sequence[str], frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows of all frames, columns, ...) and where each frame's begin; see `Trajectory.read_ragged`."""
-    chosen = chosen_columns(form, columns)
+    chosen, axis = chosen_columns(form, columns)
     updates = form.updates_at(frames)
     offsets = np.zeros(len(frames) + 1, np.int64)
     np.cumsum(np.maximum(rows_at(form, frames), 0), out=offsets[1:])
-    axis = () if isinstance(columns, str) else (len(chosen),)
     values = room((int(offsets[-1]), *axis, *chosen[0].trailing), chosen[0].dtype.numpy)
     masks = [form.mask(column) for column in chosen]
     valid = np.ones(values.shape[: 1 + len(axis)], np.bool_) if any(masks) else None
@@ -264,7 +262,7 @@ def frame_number(index: Any, n: int) -> int:
             f"frames are indexed by integers and slices, not by {index!r}; see read(..., frames=)"
         ) from None
     if not -n <= i < n:
-        raise FrameIndexError(f"frame {i} of {n}")
+        raise FrameIndexError(f"there is no frame {i} among {n}")
     return i + n if i < 0 else i
 
 

@@ -28,6 +28,7 @@ from mrec.trajectory.options import (
 )
 from mrec.trajectory.relations import Relations, Seen, register
 from mrec.trajectory.schema import BlockSchema, Schema
+from mrec.zarr.store import is_url
 
 PathLike = str | os.PathLike[str]
 
@@ -355,8 +356,11 @@ class TrajectoryWriter:
         if core is None or core.closed or core.forked:
             return  # it never came about, was closed, or is that of the parent process
         waiting = core.nframes - core.npublished
-        lost = f"; {waiting} frames were not landed and are lost" if waiting else ""
-        warnings.warn(f"the writer of {self.path} was never closed{lost}", ResourceWarning, source=self, stacklevel=1)
+        if waiting:  # a RuntimeWarning is shown by default, a ResourceWarning is not
+            text = f"the writer of {self.path} was never closed; frames lost: {waiting}; close it, or use `with`"
+            warnings.warn(text, RuntimeWarning, source=self, stacklevel=1)
+        else:
+            warnings.warn(f"the writer of {self.path} was never closed", ResourceWarning, source=self, stacklevel=1)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.published} published"
@@ -370,12 +374,18 @@ class TrajectoryWriter:
 
 
 def record_path(path: PathLike) -> str:
-    """A path as the core takes it: absolute, so that a later chdir does not matter."""
+    """A path as the core takes it: absolute, so that a later chdir does not matter. InvalidValue for other places."""
     name = os.fsdecode(path)
     if "\0" in name:
         raise InvalidValue(f"{name!r} holds a NUL, which no path can")
     if not name:
         raise InvalidValue("the path of a record is not empty; the current directory is '.'")
+    if is_url(name):
+        raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
+    if name.endswith(".mrec.zip") and not os.path.isdir(name):
+        raise InvalidValue(
+            f"{name}: a packed record is only read; mrec.pack makes it of a record, mrec.unpack undoes it"
+        )
     return os.path.abspath(name)
 
 
@@ -449,7 +459,7 @@ def _split_columns(block: BlockSchema, data: Any) -> Mapping[str, Any]:
         return data
     columns: dict[str, Any] = {}
     for key, array in data.items():
-        names = _together(block, key)
+        names = key if isinstance(key, tuple) else block.together(key) if isinstance(key, str) else (key,)
         stacked = np.asanyarray(array) if len(names) > 1 else None
         if stacked is not None and stacked.shape[-1:] != (len(names),):
             raise SchemaError(f"block {block.name!r}: {key!r} takes (rows, {len(names)}), not {stacked.shape}")
@@ -458,15 +468,6 @@ def _split_columns(block: BlockSchema, data: Any) -> Mapping[str, Any]:
                 raise SchemaError(f"block {block.name!r}: column {name!r} is given twice")
             columns[name] = array if stacked is None else stacked[..., i]
     return columns
-
-
-def _together(block: BlockSchema, key: Any) -> Sequence[str]:
-    """("x", "y", "z") and "xyz" stand for three columns."""
-    if isinstance(key, tuple):
-        return key
-    if isinstance(key, str) and key not in block.columns and len(key) > 1 and all(c in block.columns for c in key):
-        return tuple(key)
-    return (key,)
 
 
 class lock_errors:

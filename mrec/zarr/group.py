@@ -108,7 +108,7 @@ class Group:
         self._check_new(name)
         path = child(self.path, name)
         if self.store.exists(child(path, "zarr.json")):
-            raise InvalidValue(f"there is a {name!r} in {self.path or '/'} already; delete it first")
+            raise InvalidValue(f"there is a {name!r} in {self.path or '/'} already; delete({name!r}) first")
         parent = self
         for part in name.split("/")[:-1]:
             found = parent[part] if part in parent else parent.create_group(part)
@@ -184,7 +184,7 @@ def open_node(store: Store, path: str = "") -> Group | Array:
 def create_root(store: Store, attributes: Mapping[str, Any] | None = None) -> Group:
     """The group at the root of a store where there is nothing yet."""
     if store.get("zarr.json") is not None:
-        raise InvalidValue(f"{store.root}: there is a group or an array already")
+        raise InvalidValue(f"{store.root}: there is a group or an array already; open it, or remove it first")
     meta = GroupMeta(checked(attributes or {}, "attributes"))
     store.set("zarr.json", meta.document().encode())
     return Group(store, "", meta)

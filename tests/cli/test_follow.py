@@ -164,7 +164,7 @@ def live(tmp_path: Path) -> object:
 
 
 def test_watch_until_it_is_closed(live: Live) -> None:
-    assert "step 0  time 0  pe 0" in live.line("1 frames  ")
+    assert "step 0  time 0  pe 0" in live.line("1 frame  ")
     live.append()
     live.append()
     assert "/s  " in (line := live.line("3 frames  "))
@@ -175,22 +175,22 @@ def test_watch_until_it_is_closed(live: Live) -> None:
 
 
 def test_watch_of_a_writer_that_dies(live: Live) -> None:
-    live.line("1 frames")
+    live.line("1 frame")
     time.sleep(0.5)
     live.writer.kill()
     out, err = live.watch.communicate(timeout=60)
     assert live.watch.returncode == 1
-    assert err.endswith("its writer ended without closing it; 1 frames stand\n")
+    assert err.endswith("its writer ended without closing it; it has 1 frame\n")
 
 
 def test_watch_of_a_writer_that_has_died(live: Live, run: Command) -> None:
     live.writer.kill()
     live.writer.wait()
-    assert "its writer ended without closing it; 1 frames stand" in run("watch", live.path, code=1, printed=True)
+    assert "its writer ended without closing it; it has 1 frame" in run("watch", live.path, code=1, printed=True)
 
 
 def test_watch_that_is_stopped(live: Live) -> None:
-    live.line("1 frames")
+    live.line("1 frame")
     live.watch.send_signal(signal.SIGINT)
     out, err = live.watch.communicate(timeout=60)
     assert (live.watch.returncode, out, err) == (0, "", "")

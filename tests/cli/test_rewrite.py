@@ -236,7 +236,7 @@ def test_overlaps(run: Command, tmp_path: Path) -> None:
     )
     assert not out.exists()
     run("cat", a, b, out, "--overlap", "last")
-    assert "a.mrec: 2 frames overlap and were left out" in run.err
+    assert "a.mrec: 2 overlapping frames left out" in run.err
     found = [(frame.step, frame["atoms"]["x"][0]) for frame in frames(out)]
     assert found == [(0, 1.0), (10, 1.0), (20, 2.0), (25, 2.0), (30, 2.0), (40, 2.0)]
     run("cat", a, b, out, "--overlap", "first", "--overwrite")
@@ -248,7 +248,7 @@ def test_what_does_not_overlap_is_kept(run: Command, tmp_path: Path) -> None:
     a, b = simple(tmp_path / "a.mrec", [0, 10, 20, 90, 100], 1.0), simple(tmp_path / "b.mrec", [15, 20, 30], 2.0)
     c, out = simple(tmp_path / "c.mrec", [-5, -1], 3.0), tmp_path / "out.mrec"
     run("cat", a, b, c, out, "--overlap", "last")
-    assert "a.mrec: 1 frames overlap" in run.err
+    assert "a.mrec: 1 overlapping frame left out" in run.err
     assert "b.mrec" not in run.err
     found = [(frame.step, frame["atoms"]["x"][0]) for frame in frames(out)]
     assert found == [(-5, 3), (-1, 3), (0, 1), (10, 1), (15, 2), (20, 2), (30, 2), (90, 1), (100, 1)]

@@ -137,7 +137,7 @@ def test_interrupts_lose_and_double_nothing(tmp_path: Path, how: str) -> None:
     assert mrec.verify(path).ok
 
 
-@pytest.mark.filterwarnings("ignore:the writer of .* was never closed:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:the writer of .* was never closed")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupted_opening_leaves_the_record_free(tmp_path: Path) -> None:
     path, interrupted = tmp_path / "a.mrec", Interrupted(3)

@@ -281,7 +281,7 @@ class Teller:
     def leave(self) -> None:
         """Let go of the writer without a call to it."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
+            warnings.simplefilter("ignore")
             self.writer = None
 
 

@@ -234,6 +234,15 @@ def test_units_are_converted(tmp_path: Path) -> None:
     assert (atoms.info["step"], atoms.info["time"]) == (7, 500.0)
 
 
+def test_units_that_are_not_known_are_warned_of(tmp_path: Path) -> None:
+    schema = mrec.Schema().block("atoms", rows=1).column("x", "f64").column("y", "f64").column("z", "f64")
+    units = {"length": "angstrom", "time": "fs", "energy": "kilocalories"}
+    with mrec.TrajectoryWriter(tmp_path / "a.mrec", schema.value("pe", "f64"), units=units) as writer:
+        writer.append(0, time=0.0, atoms={"xyz": np.zeros((1, 3))}, pe=1.0)
+    with pytest.warns(UserWarning, match="energies are in 'kilocalories', .* taken for eV"):
+        assert ase_io.read(tmp_path / "a.mrec", format="mrec").get_potential_energy() == 1.0
+
+
 def test_ase_finds_the_format_of_an_installed_package(tmp_path: Path) -> None:
     """By its entry point, without an import of ours."""
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mrec
-from mrec.errors import FrameIndexError, InvalidValue, UnknownName
+from mrec.errors import FrameIndexError, InvalidValue, RecordNotFound, UnknownName
 from mrec.interop.loading import FrameDataset, FrameStream
 
 FIELDS = {"r": ("atoms", ["x", "y", "z"]), "kind": ("atoms", "type_id"), "energy": "pe", "cell": "cell", "time": "time"}
@@ -129,6 +129,15 @@ def test_what_is_refused(paths: list[Path]) -> None:
         FrameDataset(paths, {"q": ("atoms", "charge")})
     with pytest.raises(UnknownName, match="per-step value 'temp'"):
         FrameDataset(paths, {"t": "temp"})
+    with pytest.raises(InvalidValue, match="fields is a mapping, .*, not list"):
+        FrameDataset(paths, ["pe"])  # type: ignore[arg-type]
+    with pytest.raises(RecordNotFound, match="there is no record"):
+        FrameDataset([*paths, "nothing.mrec"], FIELDS)
+    data = FrameDataset(paths, {"r": ("atoms", "xyz"), "energy": "pe"})
+    with pytest.raises(TypeError, match="items have numbers"):
+        data[2:5]
+    assert repr(data) == f"<FrameDataset {len(data)} items of {len(paths)} records: r, energy>"
+    assert np.array_equal(data[7]["r"], FrameDataset(paths, FIELDS)[7]["r"])
     with pytest.raises(InvalidValue, match="rank"):
         FrameStream(FrameDataset(paths, FIELDS), rank=2, ranks=2)
 

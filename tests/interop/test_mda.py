@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,28 @@ def test_units_of_the_record_are_converted(tmp_path: Path) -> None:
     native = MDAnalysis.Universe(path, convert_units=False).trajectory[1]
     assert native.time == 500.0
     np.testing.assert_array_equal(native.positions, rows)
+
+
+@pytest.mark.parametrize("length, factor", [("nanometers", 10.0), ("nanometre", 10.0), ("Angstroms", 1.0)])
+def test_units_are_known_under_long_names(tmp_path: Path, length: str, factor: float) -> None:
+    path = write_point(tmp_path / "long.mrec", {"length": length, "time": "picoseconds"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert MDAnalysis.Universe(path, to_guess=()).atoms.positions[0, 0] == factor
+
+
+def test_a_unit_that_is_not_known_is_warned_of(tmp_path: Path) -> None:
+    path = write_point(tmp_path / "far.mrec", {"length": "parsec", "time": "ps"})
+    with pytest.warns(UserWarning, match="lengths are in 'parsec', .* taken for angstrom"):
+        assert MDAnalysis.Universe(path, to_guess=()).atoms.positions[0, 0] == 1
+
+
+def write_point(path: Path, units: dict[str, str]) -> Path:
+    """A record of one atom at x = 1."""
+    schema = mrec.Schema().block("atoms", rows=1).column("x", "f64").column("y", "f64").column("z", "f64")
+    with mrec.TrajectoryWriter(path, schema, units=units) as writer:
+        writer.append(0, time=0.0, atoms={"xyz": [[1.0, 0.0, 0.0]]})
+    return path
 
 
 def test_per_step_values_are_in_the_data_of_a_time_step(tmp_path: Path) -> None:

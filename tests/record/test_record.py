@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 
 import mrec
-from mrec.errors import ClosedError, CorruptData, NotARecord, RecordNotFound, SchemaError, UnsupportedVersion
+import mrec.zarr
+from mrec import stream
+from mrec.errors import (
+    ClosedError,
+    CorruptData,
+    InvalidValue,
+    NotARecord,
+    RecordNotFound,
+    SchemaError,
+    UnsupportedVersion,
+)
 from tests import golden
 
 
@@ -46,6 +56,46 @@ def test_what_is_no_record(tmp_path):
         mrec.open(group)
 
 
+def test_what_reads_it_instead(tmp_path):
+    with mrec.CollectionWriter(tmp_path / "set"):
+        pass
+    mrec.zarr.create(tmp_path / "plain.zarr")
+    variables = {"t": stream.Variable(("time", "x"), "f32")}
+    layout = {"time": 1, "x": 2}
+    stream.create(tmp_path / "run.stream", stream.StreamSchema({"x": 2}, variables, layout, layout)).close()
+    (tmp_path / "run.xtc").write_bytes(b"\0" * 100)
+    for name, reader in (
+        ("set", "mrec.open_collection"),
+        ("plain.zarr", "mrec.zarr.open"),
+        ("run.stream", "mrec.stream"),
+        ("run.xtc", "`mrec convert`"),
+    ):
+        with pytest.raises(NotARecord, match=reader):
+            mrec.open(tmp_path / name)
+
+
+def test_a_section_of_another_name_is_not_lost_without_a_word(path):
+    record = mrec.open(path)
+    with pytest.raises(AttributeError, match="a record has no 'sytem' to assign; is it 'system'"):
+        record.sytem = {"atoms": {"mass": [1.0]}}
+    with pytest.raises(AttributeError, match="a record has no 'notes' to assign; what is written so: frame, system"):
+        record.notes = {}
+
+
+def test_a_record_is_made_in_a_directory(tmp_path):
+    schema = mrec.Schema().value("pe", "f64")
+    for make in (
+        lambda place: mrec.TrajectoryWriter(place, schema),
+        lambda place: mrec.create(place, trajectory=schema),
+        mrec.TrajectoryWriter.open,
+    ):
+        with pytest.raises(InvalidValue, match="a packed record is only read"):
+            make(tmp_path / "a.mrec.zip")
+        with pytest.raises(InvalidValue, match="a record is written to a directory"):
+            make("s3://bucket/a.mrec")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_versions(path, version):
     document(path, "meta", molrec_version=version)
@@ -64,6 +114,9 @@ def test_meta(path):
     document(path, "meta", units={"length": "nm"}, other=[1, None])
     rec = mrec.open(path)
     assert rec.units == {"length": "nm"} and rec.meta["other"] == [1, None]
+    rec.meta["title"] = "not written"
+    rec.meta["units"]["length"] = "angstrom"
+    assert rec.units == {"length": "nm"} and "title" not in rec.meta
     shutil.rmtree(path / "meta")
     assert mrec.open(path).meta == {}
 

@@ -112,7 +112,7 @@ class Forgetful(Broken):
         writer.append(frame.step, time=frame.time, box=frame.box, blocks=blocks, values=frame.values)
 
 
-@pytest.mark.filterwarnings("ignore:the writer of .* was never closed:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:the writer of .* was never closed")
 @pytest.mark.parametrize("broken", [Unflushed, Unsigned, QuietNaN, Uncut, Doubling, Forgetful])
 def test_it_finds_what_is_wrong(broken: type[WriterMachine]) -> None:
     many = settings(SAMPLE, max_examples=400, phases=[Phase.generate], print_blob=False)

@@ -78,7 +78,7 @@ def test_sequence(trajectory):
         assert frame.values["w"].tolist() == [at, at + 1, at + 2]
         assert frame.box == mrec.Box.from_lengths(9, 9, 9)
     for i in (N, -N - 1):
-        with pytest.raises(FrameIndexError, match=rf"frame {i} of {N}"):
+        with pytest.raises(FrameIndexError, match=rf"there is no frame {i} among {N}"):
             trajectory[i]
     with pytest.raises(TypeError, match="read"):
         trajectory["atoms"]
@@ -250,7 +250,7 @@ def test_what_read_refuses(trajectory):
             call()
     with pytest.raises(UnknownName, match=r"no column \['x'\]"):
         trajectory.read("atoms", [["x"]])
-    with pytest.raises(FrameIndexError, match="row 7 of 7"):
+    with pytest.raises(FrameIndexError, match="there is no row 7 among 7"):
         trajectory.read("atoms", "x", rows=[7])
     with pytest.raises(InvalidValue, match="out is float32"):
         trajectory.read("atoms", "x", out=np.empty((N, ROWS), "f4"))
@@ -270,8 +270,18 @@ def test_what_read_refuses(trajectory):
     for says, out in kinds.items():
         with pytest.raises(InvalidValue, match=says):
             trajectory.read("atoms", "x", out=out)
+    with pytest.raises(InvalidValue, match=rf"out is float64\[4\]; float64\[{ROWS}\] is read"):
+        trajectory.read("atoms", "x", frames=0, out=np.empty(4))
     with pytest.raises(UnknownName, match=r"per-step value 'ke'.*'pe'"):
         trajectory.values("ke")
+
+
+def test_letters_stand_for_columns(trajectory, ragged):
+    assert np.array_equal(trajectory.read("atoms", "xy"), trajectory.read("atoms", ["x", "y"]))
+    assert np.array_equal(trajectory.read("atoms", "xy", frames=3), trajectory.read("atoms", ("x", "y"), frames=3))
+    assert np.array_equal(ragged.read_ragged("atoms", "xx")[0], ragged.read_ragged("atoms", ["x", "x"])[0])
+    with pytest.raises(UnknownName, match="'xyz'"):
+        trajectory.read("atoms", "xyz")
 
 
 def test_ragged_frames(ragged):

@@ -82,11 +82,22 @@ def test_dropped_with_frames_not_landed(tmp_path):
     append(w, 2)
     w.flush(durable=False)
     append(w, 3)
-    with pytest.warns(ResourceWarning, match=r"a was never closed; 3 frames were not landed and are lost"):
+    with pytest.warns(RuntimeWarning, match=r"a was never closed; frames lost: 3; close it, or use `with`"):
         del w
         gc.collect()
     assert len(frames(tmp_path / "a")) == 2
     mrec.TrajectoryWriter.open(tmp_path / "a").close()  # the lock went with it
+
+
+def test_a_script_that_forgets_to_close_is_told(tmp_path):
+    script = """
+import sys, mrec
+writer = mrec.TrajectoryWriter(sys.argv[1], mrec.Schema().value("pe", "f64"))
+writer.append(pe=1.0)
+"""
+    call = [sys.executable, "-c", script, str(tmp_path / "a.mrec")]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert "a.mrec was never closed; frames lost: 1;" in done.stderr
 
 
 def test_dropped_with_everything_landed(tmp_path):

@@ -27,7 +27,7 @@ def record(tmp_path: Path) -> Path:
 
 
 def test_clean(record: Path) -> None:
-    assert run(record, code=0).stdout.startswith(f"{record}: nothing found in 12 frames, ")
+    assert run(record, code=0).stdout.startswith(f"{record}: no fault in 12 frames, ")
     assert run(record, "--quiet", code=0).stdout == ""
     found = json.loads(run(record, "--json", code=0).stdout)
     assert (found["ok"], found["frames"], found["findings"]) == (True, 12, [])
@@ -39,7 +39,7 @@ def test_findings(record: Path) -> None:
     lines = run(record, code=1).stdout.splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("error checksum: trajectory/atoms/y shard c/1 chunk 2 frame 10: the checksum of its ")
-    assert lines[1].startswith(f"{record}: 1 found in 12 frames, ")
+    assert lines[1].startswith(f"{record}: 1 fault in 12 frames, ")
     assert run(record, "--quiet", code=1).stdout == ""
     found = json.loads(run(record, "--json", code=1).stdout)
     assert not found["ok"]

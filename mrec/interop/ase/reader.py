@@ -32,6 +32,7 @@ def read_mrec(filename: str | os.PathLike[str], index: Any = -1) -> Iterator[Ato
     record = mrec.open(filename)
     source = AtomSource(record, record.trajectory)
     source.factors = factors(record.units, "fs", "eV")
+    source.factors.warn()
     if isinstance(index, str):
         index = string2index(index)
     if not isinstance(index, slice):
