@@ -93,7 +93,7 @@ class TrajectoryWriter:
             **chunk_option(chunk, frames_per_chunk),
             **count_option("chunks_per_shard", chunks_per_shard),
         )
-        root = record_path(path)
+        root = new_record_path(path)
         schema = schema.copy()
         with lock_errors(root):
             core = CoreWriter.create(root, schema, options, _declared(schema))
@@ -377,6 +377,14 @@ def record_path(path: PathLike) -> str:
     if not name:
         raise InvalidValue("the path of a record is not empty; the current directory is '.'")
     return os.path.abspath(name)
+
+
+def new_record_path(path: PathLike) -> str:
+    """The same for a record that is to be made. InvalidValue when it is called as a packed one is."""
+    name = record_path(path)
+    if name.endswith(".zip"):
+        raise InvalidValue(f"{name}: a record is written as <name>.mrec; mrec.pack makes one file of it")
+    return name
 
 
 def _declared(schema: Schema) -> str | None:
