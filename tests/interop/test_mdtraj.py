@@ -110,6 +110,40 @@ def test_iterload(made: Any, chunk: int, options: dict[str, Any]) -> None:
         assert_same(a, b, times=False)
 
 
+def test_a_topology_by_name_or_of_a_trajectory(made: Any) -> None:
+    wanted, path = made("adk-dcd")
+    top = datafiles.PSF
+    for found in (
+        mdtraj.load(path, top=top, frame=3),
+        mdtraj.load(path, top=wanted[:1], frame=3),
+        mdtraj.load_frame(path, 3, top=top),
+        mdtraj.load_frame(path, 3, top=path),
+        next(mdtraj.iterload(path, chunk=1, skip=3, top=top)),
+        mdtraj.load_frame(datafiles.DCD, 3, top=path),
+    ):
+        assert_same(found, wanted[3], times=False)
+        assert [r.resSeq for r in found.top.residues] == [r.resSeq for r in wanted.top.residues]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stride": 0}, "stride is 0; it is 1 or more"),
+        ({"stride": -2}, "stride is -2"),
+        ({"atom_indices": [3, -1]}, "atom_indices has -1; there are 3341 atoms"),
+        ({"atom_indices": [3341]}, "atom_indices has 3341"),
+        ({"chunk": -1}, "n_frames is -1; it is 0 or more"),
+    ],
+)
+def test_what_is_no_part(made: Any, options: dict[str, Any], message: str) -> None:
+    _, path = made("adk-dcd")
+    with pytest.raises(ValueError, match=message):
+        list(mdtraj.iterload(path, **options))
+    if "chunk" not in options:
+        with pytest.raises(ValueError, match=message):
+            mdtraj.load(path, **options)
+
+
 def test_a_file_object(made: Any) -> None:
     wanted, path = made("cobrotoxin-xtc")
     with mdtraj.open(path) as file:

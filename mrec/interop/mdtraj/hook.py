@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mrec.interop.coordinates import names_record
-from mrec.interop.mdtraj.file import MrecTrajectoryFile, load_mrec
+from mrec.interop.mdtraj.file import MrecTrajectoryFile, load_mrec, parsed
 from mrec.interop.mdtraj.topology import load_topology
 
 
@@ -70,10 +70,8 @@ def _knowing_chunks(iterload: Callable[..., Iterator[Any]]) -> Callable[..., Ite
 def _chunks(
     filename: Any, chunk: int, top: Any = None, stride: int | None = None, atom_indices: Any = None, skip: int = 0
 ) -> Iterator[Any]:
-    from mdtraj.core.trajectory import _parse_topology
-
     file = MrecTrajectoryFile(filename)
-    topology = file.topology if top is None else _parse_topology(top)
+    topology = file.topology if top is None else parsed(top)
     file.seek(skip)
     while file.tell() < len(file):
         yield file.read_as_traj(topology, chunk or None, stride, atom_indices)
