@@ -301,10 +301,3 @@ def test_ase_finds_the_format_of_an_installed_package(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
     )  # fmt: skip
     assert done.stdout.strip() == "True OH2", done.stderr
-
-
-def test_without_ase_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['ase.io'] = None\nimport mrec.interop.ase"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: mrec.interop.ase needs ASE") and "pip install 'mrec[ase]'" in last

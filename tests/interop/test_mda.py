@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -364,12 +362,3 @@ def test_analysis_on_processes(converted: Any) -> None:
     np.testing.assert_array_equal(spread, serial)
     again = pickle.loads(pickle.dumps(universe))
     np.testing.assert_array_equal(again.trajectory[9].positions, universe.trajectory[9].positions)
-
-
-def test_without_mdanalysis_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['MDAnalysis'] = None\nimport mrec.interop.mda"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
-    assert (
-        last.startswith("ImportError: mrec.interop.mda needs MDAnalysis") and "pip install 'mrec[mdanalysis]'" in last
-    )

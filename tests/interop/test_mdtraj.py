@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -182,13 +180,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
         mdtraj.load(tmp_path / "other.zip", top=mdtraj.Topology())
     with pytest.raises(OSError, match="there is no record"):
         mdtraj.load(str(tmp_path / "none.mrec"))
-
-
-def test_without_mdtraj_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['mdtraj'] = None\nimport mrec.interop.mdtraj"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: mrec.interop.mdtraj needs mdtraj") and "pip install 'mrec[mdtraj]'" in last
 
 
 def test_a_record_that_changes_is_read_anew(tmp_path: Path) -> None:
