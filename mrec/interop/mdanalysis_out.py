@@ -187,7 +187,7 @@ def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: flo
                                       **options)  # fmt: skip
                     writer.filename = output or path
                 _check(form, source, atoms, first)
-                _fill(made.trajectory.ts, atoms, source)
+                _fill(made.trajectory.ts, atoms, source, bool({"cell", "first cell"} & form.keeps))
                 if form.name == "XTC":
                     _check_packed(made.trajectory.ts.positions, options.get("precision", 3), f"frame {atoms.index}")
                 _written(form, atoms, writer.write, made.atoms)
@@ -315,11 +315,11 @@ def _check_packed(positions: np.ndarray, decimals: int, at: str) -> None:
         raise MrecError(f"{at} has atoms too far apart for an XTC file of this precision; use a coarser --precision")
 
 
-def _fill(ts: Any, atoms: Atoms, source: AtomSource) -> None:
-    """The frame as a time step: float32, as MDAnalysis has it."""
+def _fill(ts: Any, atoms: Atoms, source: AtomSource, with_cell: bool = True) -> None:
+    """The frame as a time step: float32, as MDAnalysis has it. Without the cell the atoms stay where they are."""
     rotation = None
     ts.dimensions = None
-    if atoms.cell is not None:
+    if with_cell and atoms.cell is not None:
         ts.dimensions, rotation = standard(atoms.cell, f"frame {atoms.index}")
     if rotation is not None:
         source.note("the cell is turned to have a along x and b in the xy plane, and the atoms with it")
