@@ -14,7 +14,7 @@ from MDAnalysisTests import datafiles
 import mrec
 import mrec.interop.mdtraj
 from mrec.cli import main
-from mrec.errors import MrecError
+from mrec.errors import MrecError, RecordExists
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -166,6 +166,44 @@ def test_analyses_give_the_same(made: Any) -> None:
     pairs = wanted.top.select_pairs("name CA", "name CA")
     results = [mdtraj.compute_rdf(t, pairs, r_range=(0.3, 2.0), bin_width=0.05)[1] for t in (mdtraj.load(path), wanted)]
     np.testing.assert_allclose(*results, atol=0.05 * results[1].max())
+
+
+@pytest.mark.parametrize("name", ["cobrotoxin-xtc", "triclinic-dcd", "ten-trr"])
+def test_what_is_saved_comes_back(made: Any, tmp_path: Path, name: str) -> None:
+    wanted, _ = made(name)
+    path = tmp_path / "saved.mrec"
+    wanted.save(path)
+    found = mdtraj.load(path)
+    np.testing.assert_array_equal(found.xyz, wanted.xyz)
+    np.testing.assert_array_equal(found.time, wanted.time)
+    if wanted.unitcell_lengths is not None:
+        np.testing.assert_array_equal(found.unitcell_lengths, wanted.unitcell_lengths)
+        np.testing.assert_allclose(found.unitcell_angles, wanted.unitcell_angles, rtol=1e-6)
+    assert found.top == wanted.top
+    assert [(c.n_atoms, c.n_residues) for c in found.top.chains] == [
+        (c.n_atoms, c.n_residues) for c in wanted.top.chains
+    ]
+    for a, b in zip(found.top.atoms, wanted.top.atoms, strict=True):
+        assert (a.residue.resSeq, a.residue.segment_id, a.serial) == (b.residue.resSeq, b.residue.segment_id, b.serial)
+    assert mrec.verify(path).ok
+    assert mrec.open(path).units == {"length": "nm", "time": "ps"}
+
+
+def test_saving_replaces_unless_told_not_to(made: Any, tmp_path: Path) -> None:
+    wanted, _ = made("cobrotoxin-xtc")
+    path = tmp_path / "saved.mrec"
+    few = wanted[0].atom_slice(range(30))
+    wanted[:2].atom_slice(range(30)).save(path)
+    few.save(path, precision=1e-3)
+    found = mdtraj.load(path)
+    assert np.abs(found.xyz - few.xyz).max() <= 5e-4
+    assert len(found) == 1
+    with pytest.raises(RecordExists):
+        few.save(path, force_overwrite=False)
+    few.top.atom(3).formal_charge = -1
+    few.top.add_chain("Z")  # without an atom
+    few.save(path)
+    assert [atom.formal_charge for atom in mdtraj.load_topology(path).atoms][2:5] == [None, -1, None]
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tells mdtraj of records.
 
-Its registry has loaders by the last ending of a file name, but where topologies come from, and that a trajectory is a
-file, stands in its code. Those two functions, and `iterload`, are replaced by ones that know records and hand on what
-is none.
+Its registry has loaders by the last ending of a file name; where topologies come from, that a trajectory is a file, and
+what writes one, stands in its code. Those functions, and `iterload`, are replaced by ones that know records and hand on
+what is none.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from mrec.interop.coordinates import names_record
 from mrec.interop.mdtraj.file import MrecTrajectoryFile, load_mrec, parsed
 from mrec.interop.mdtraj.topology import load_topology
+from mrec.interop.mdtraj.writer import save_mrec
 
 
 def install(library: Any) -> None:
@@ -26,6 +27,7 @@ def install(library: Any) -> None:
     core._parse_topology = _knowing_topologies(core._parse_topology)
     core._assert_files_exist = _knowing_directories(core._assert_files_exist)
     core.iterload = library.iterload = _knowing_chunks(core.iterload)
+    core.Trajectory._savers = _knowing_records(core.Trajectory._savers)
 
 
 def _checked(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,6 +57,14 @@ def _knowing_directories(check: Callable[[Any], None]) -> Callable[[Any], None]:
         check([name for name in listed if not names_record(name)])  # opening a record says itself what is wrong
 
     return checked
+
+
+def _knowing_records(savers: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    @functools.wraps(savers)
+    def saved(trajectory: Any) -> dict[str, Any]:
+        return {**savers(trajectory), ".mrec": functools.partial(save_mrec, trajectory)}
+
+    return saved
 
 
 def _knowing_chunks(iterload: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
