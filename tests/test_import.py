@@ -8,11 +8,13 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import mrec
 
 ROOT = Path(__file__).parents[1]
 LATER = ("mrec.repair.record", "mrec.verify.record", "mrec.testing", "mrec.cli", "concurrent.futures")
-LATER += ("MDAnalysis", "ase", "mdtraj", "torch")
+LATER += ("MDAnalysis", "ase", "mdtraj", "torch", "xarray", "nglview", "matplotlib", "h5py", "zarr", "fsspec", "tqdm")
 
 
 def test_what_is_imported_later() -> None:
@@ -33,3 +35,21 @@ def test_completion_offers_all_that_is_public() -> None:
     offered = dir(mrec)
     assert {*mrec.__all__, "__version__"} <= set(offered)
     assert [name for name in offered if name.startswith("_")] == ["__version__"]
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "module", "extra"),
+    [
+        ("MDAnalysis", "MDAnalysis", "mda", "mdanalysis"),
+        ("mdtraj", "mdtraj", "mdtraj", "mdtraj"),
+        ("ase", "ASE", "ase", "ase"),
+        ("xarray", "xarray", "xarray", "xarray"),
+    ],
+)
+def test_what_is_not_there_is_named_with_its_extra(library: str, name: str, module: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{library!r}] = None\nimport mrec.interop.{module}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ImportError: mrec.interop.{module} needs {name} (")
+    assert last.endswith(f"): pip install 'mrec[{extra}]'")
+    assert "During handling" not in done.stderr

@@ -203,7 +203,9 @@ def standard(cell: Box, at: str) -> tuple[np.ndarray, np.ndarray | None]:
         raise CorruptData(f"{at}: the cell has no volume")
     rows = cell.rows
     if np.linalg.det(rows) < 0:
-        raise MrecError(f"{at}: the cell is left-handed, which lengths and angles cannot say; use `mrec export`")
+        raise MrecError(
+            f"{at}: the cell is left-handed, which lengths and angles cannot say; .extxyz can (`mrec export`)"
+        )
     upright = Box.from_lengths_angles(*sizes.tolist()).rows
     if np.allclose(rows, upright, rtol=0, atol=1e-6 * float(cell.lengths.max())):
         return sizes, None

@@ -12,7 +12,7 @@ import mrec
 from mrec.box import Box
 from mrec.errors import MrecError
 from mrec.interop.atoms import KINDS, kinds_of, positions_block, standard
-from mrec.interop.units import Factors, factors
+from mrec.interop.units import Factors, factors, warn_of_unknown
 from mrec.trajectory.boxes import Boxes
 from mrec.trajectory.forms import BlockForm, rows_at
 
@@ -71,7 +71,7 @@ class Coordinates:
         self.block = positions_block(self.frames.schema)
         self.kinds = kinds_of(self.frames.schema.blocks[self.block])
         self.factors = Factors() if native else factors(record.units)
-        self.factors.warn()
+        warn_of_unknown(self.factors, record.path)
         self.n_frames = len(self.frames)
         self.n_atoms = self._count()
         self._factor = dict(zip(KINDS, (self.factors.length, self.factors.velocity, self.factors.force), strict=True))

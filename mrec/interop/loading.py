@@ -7,6 +7,7 @@ of workers, started by fork or by spawn.
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from bisect import bisect_right
@@ -37,7 +38,7 @@ class FrameDataset(Sequence[Any]):
     records: a path, or several. fields: name in the item -> (block, column), (block, columns) or the name of a per-step
     value; "step", "time" and "cell" (its vectors as rows, f64 (3, 3)) are those of the frame. frames: which ones of
     each record. dtype: of fields that are floating point ("float32"); None leaves them as they are. transform: called
-    with each item, a dict of arrays; what it returns is the item.
+    with each item, a dict of arrays; what it returns is the item. Null rows of floats are NaN.
 
     An item is read when it is asked for, `dataset[i]`, or many at once, `dataset.items([5, 2, 9])`, which decodes
     what they share once; PyTorch's loader asks for batches in this way by itself. The frames are those that there are
@@ -64,6 +65,8 @@ class FrameDataset(Sequence[Any]):
             raise InvalidValue(f'fields is a mapping, as {{"positions": ("atoms", ["x", "y", "z"])}}, not {given}')
         self.fields = dict(fields)
         self.dtype = None if dtype is None else np.dtype(dtype)
+        if self.dtype is not None and self.dtype.kind != "f":
+            raise InvalidValue(f"dtype is {dtype!r}; it is for floating point fields, as 'float32'")
         self.transform = transform
         self._open: dict[int, Trajectory] = {}
         self._frames = []
@@ -80,6 +83,8 @@ class FrameDataset(Sequence[Any]):
                 if field not in schema.values and field not in _OWN:
                     raise UnknownName(f"{path}: field {name!r}: there is no per-step value {field!r}")
                 continue
+            if not isinstance(field, (tuple, list)) or len(field) != 2:
+                raise InvalidValue(f"field {name!r} is {field!r}; it is a name, or (block, column) or (block, columns)")
             block, columns = field
             declared = schema.blocks.get(block, BlockSchema(block))
             for column in declared.together(columns) if isinstance(columns, str) else columns:
@@ -102,6 +107,8 @@ class FrameDataset(Sequence[Any]):
         return f"<FrameDataset {len(self)} items of {len(self.paths)} records: {', '.join(self.fields)}>"
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.items(range(*index.indices(len(self))))
         return self.items([index])[0]
 
     def __iter__(self) -> Iterator[Any]:
@@ -113,9 +120,8 @@ class FrameDataset(Sequence[Any]):
         n = len(self)
         wanted: dict[int, list[tuple[int, int]]] = {}
         for place, index in enumerate(indices):
-            if isinstance(index, slice):
-                raise TypeError("items have numbers: items(range(start, stop)), or frames=slice(...) of each record")
-            i = int(index) + n if index < 0 else int(index)
+            i = operator.index(index)
+            i += n if i < 0 else 0
             if not 0 <= i < n:
                 raise FrameIndexError(f"there is no item {index} among {n}")
             record = bisect_right(self._ends, i)
@@ -163,7 +169,10 @@ class FrameDataset(Sequence[Any]):
     def _typed(self, values: Any) -> Any:
         if isinstance(values, list):
             return [self._typed(one) for one in values]
-        return values.astype(self.dtype) if self.dtype is not None and values.dtype.kind == "f" else values
+        if values.dtype.kind != "f":
+            return values
+        whole = np.ma.filled(values, np.nan)  # where masks are not looked at, null is no number
+        return whole if self.dtype is None else whole.astype(self.dtype)
 
 
 class FrameStream:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -177,7 +179,20 @@ def _readable(files: Mapping[str, str], where: str = "") -> Iterator[None]:
         text = str(e).strip() or type(e).__name__
         for link, path in files.items():
             text = text.replace(link, path)
+        _let_go(e)
         raise MrecError(f"MDAnalysis cannot read {next(iter(files.values()))}{where}: {text.splitlines()[0]}") from e
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Let the readers go that an error has caught half made: they fail to close what they have not opened, and Python
+    would print that."""
+    kept, sys.unraisablehook = sys.unraisablehook, lambda what: None
+    try:
+        while error is not None:
+            traceback.clear_frames(error.__traceback__)
+            error = error.__context__
+    finally:
+        sys.unraisablehook = kept
 
 
 def version() -> str:

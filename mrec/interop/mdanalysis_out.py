@@ -16,12 +16,8 @@ import numpy as np
 
 from mrec.errors import MrecError
 from mrec.interop.atoms import Atoms, AtomSource, residues_of, same_number, standard
+from mrec.interop.mdanalysis_topology import ATOMS, RESIDUES
 
-_ATTRIBUTES = {
-    "names": "name", "elements": "element", "types": "type", "masses": "mass", "charges": "charge",
-    "formalcharges": "formal_charge", "ids": "id", "chainIDs": "chain", "altLocs": "altloc",
-    "occupancies": "occupancy", "tempfactors": "b_factor",
-}  # fmt: skip
 _FORCE = "kJ/(mol*Angstrom)"
 
 
@@ -132,27 +128,43 @@ def universe(source: AtomSource, atoms: Atoms) -> Any:
     residues = residues_of(source, atoms)
     segment = source.column(atoms, "segment")
     texts = np.full(n, "", object) if segment is None else np.asarray(segment, object)
-    segments, at = np.unique(texts[residues[2]], return_inverse=True)
+    segments, at = _runs(texts[residues[2]])
     made = library("this").Universe.empty(
         n, n_residues=len(residues[1]), atom_resindex=residues[0], n_segments=len(segments), residue_segindex=at,
         trajectory=True, velocities="velocities" in source.kinds, forces="forces" in source.kinds,
     )  # fmt: skip
-    for attribute, column in _ATTRIBUTES.items():
-        values = source.column(atoms, column)
-        if values is not None and values.ndim == 1 and not np.ma.getmaskarray(values).any():
-            values = np.asarray(values)
-            made.add_TopologyAttr(attribute, values.astype(object) if values.dtype.kind == "T" else values)
+    for attribute, column in ATOMS.items():
+        if (values := _whole(source, atoms, column)) is not None:
+            made.add_TopologyAttr(attribute, values)
     if "type" not in source.columns and (kinds := source.column(atoms, "type_id")) is not None:
         made.add_TopologyAttr("types", np.array([str(kind) for kind in kinds.tolist()], object))
     made.add_TopologyAttr("resids", residues[1])
-    if (names := source.column(atoms, "res_name")) is not None:
-        made.add_TopologyAttr("resnames", np.asarray(names, object)[residues[2]])
+    made.add_TopologyAttr("resnums", residues[1].copy())  # as MDAnalysis's own parsers say
+    for attribute, column in RESIDUES.items():
+        if attribute != "resids" and (values := _whole(source, atoms, column)) is not None:
+            made.add_TopologyAttr(attribute, values[residues[2]])
     made.add_TopologyAttr("segids", segments)
     for name, width in (("bonds", 2), ("angles", 3), ("dihedrals", 4), ("impropers", 4)):
         links = source.links(name, width)
         if len(links):
             made.add_TopologyAttr(name, links)
     return made
+
+
+def _runs(texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The texts without those that are the one before once more, and which of them each was."""
+    new = np.ones(len(texts), bool)
+    new[1:] = texts[1:] != texts[:-1]
+    return texts[new], np.cumsum(new) - 1
+
+
+def _whole(source: AtomSource, atoms: Atoms, column: str) -> np.ndarray | None:
+    """A column with one value for every atom; None when there is none, or not for all."""
+    values = source.column(atoms, column)
+    if values is None or values.ndim != 1 or np.ma.getmaskarray(values).any():
+        return None
+    values = np.asarray(values)
+    return values.astype(object) if values.dtype.kind in "TU" else values
 
 
 def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: float | None = None) -> int:
@@ -175,7 +187,7 @@ def write(source: AtomSource, path: str, frames: Iterable[Atoms], precision: flo
                                       **options)  # fmt: skip
                     writer.filename = output or path
                 _check(form, source, atoms, first)
-                _fill(made.trajectory.ts, atoms, source)
+                _fill(made.trajectory.ts, atoms, source, bool({"cell", "first cell"} & form.keeps))
                 if form.name == "XTC":
                     _check_packed(made.trajectory.ts.positions, options.get("precision", 3), f"frame {atoms.index}")
                 _written(form, atoms, writer.write, made.atoms)
@@ -303,11 +315,11 @@ def _check_packed(positions: np.ndarray, decimals: int, at: str) -> None:
         raise MrecError(f"{at} has atoms too far apart for an XTC file of this precision; use a coarser --precision")
 
 
-def _fill(ts: Any, atoms: Atoms, source: AtomSource) -> None:
-    """The frame as a time step: float32, as MDAnalysis has it."""
+def _fill(ts: Any, atoms: Atoms, source: AtomSource, with_cell: bool = True) -> None:
+    """The frame as a time step: float32, as MDAnalysis has it. Without the cell the atoms stay where they are."""
     rotation = None
     ts.dimensions = None
-    if atoms.cell is not None:
+    if with_cell and atoms.cell is not None:
         ts.dimensions, rotation = standard(atoms.cell, f"frame {atoms.index}")
     if rotation is not None:
         source.note("the cell is turned to have a along x and b in the xy plane, and the atoms with it")
@@ -334,7 +346,7 @@ def _note_losses(form: Format, source: AtomSource) -> None:
     if not {"cell", "first cell"} & form.keeps and any(True for _ in _cells(source)):
         source.note(f"{form.name} has no cell; it is dropped")
     used = {"x", "y", "z", *(c for kind in source.kinds for c in ("vx", "vy", "vz", "fx", "fy", "fz"))}
-    extra = sorted(set(schema.blocks[source.block].columns) - used - set(_ATTRIBUTES.values()))
+    extra = sorted(set(schema.blocks[source.block].columns) - used - set(ATOMS.values()))
     lost = [*extra, *(name for name in schema.blocks if name != source.block), *schema.values]
     if lost:
         source.note(f"{form.name} has no place for {', '.join(lost)}; dropped")

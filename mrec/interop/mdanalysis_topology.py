@@ -9,8 +9,8 @@ import numpy as np
 
 from mrec.frame import Block, Frame
 
-# topology attribute (one value an atom) -> column
-_ATTRIBUTES = {
+#: Topology attribute -> column: those of atoms, of residues and of segments.
+ATOMS = {
     "ids": "id",
     "names": "name",
     "elements": "element",
@@ -18,16 +18,15 @@ _ATTRIBUTES = {
     "masses": "mass",
     "charges": "charge",
     "formalcharges": "formal_charge",
-    "resids": "res_id",
-    "resnames": "res_name",
-    "icodes": "icode",
+    "radii": "radius",
     "chainIDs": "chain",
-    "segids": "segment",
-    "molnums": "mol_id",
     "altLocs": "altloc",
     "occupancies": "occupancy",
     "tempfactors": "b_factor",
+    "record_types": "record_type",
 }
+RESIDUES = {"resids": "res_id", "resnames": "res_name", "icodes": "icode", "molnums": "mol_id", "moltypes": "mol_type"}
+SEGMENTS = {"segids": "segment"}
 #: Lists of atoms that belong together, and how many of them.
 _CONNECTIONS = {"bonds": 2, "angles": 3, "dihedrals": 4, "impropers": 4}
 
@@ -40,7 +39,7 @@ def topology_of(atoms: Any, guessed: bool = True) -> Frame:
     known = atoms.universe._topology
     without = () if guessed else {attribute.attrname for attribute in known.guessed_attributes}
     block = Block(nrows=len(atoms))
-    for attribute, column in _ATTRIBUTES.items():
+    for attribute, column in (ATOMS | RESIDUES | SEGMENTS).items():
         if hasattr(known, attribute) and attribute not in without:
             values = getattr(atoms, attribute, None)
             if values is not None:

@@ -11,13 +11,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from xarray import Dataset, Variable, decode_cf
-from xarray.backends import BackendArray, BackendEntrypoint
-from xarray.core import indexing
 
 from mrec.errors import MrecError
+from mrec.interop.coordinates import needed
 from mrec.stream.manifest import KEY
 from mrec.stream.read import Stream
+
+try:
+    from xarray import Dataset, Variable, decode_cf
+    from xarray.backends import BackendArray, BackendEntrypoint
+    from xarray.core import indexing
+except ImportError as e:
+    raise needed("xarray", __name__, "xarray", e) from None
 
 #: Bounds along each axis -> the elements.
 Reader = Callable[[list[tuple[int, int]]], np.ndarray]

@@ -94,7 +94,7 @@ class TrajectoryWriter:
             **chunk_option(chunk, frames_per_chunk),
             **count_option("chunks_per_shard", chunks_per_shard),
         )
-        root = record_path(path)
+        root = new_record_path(path)
         schema = schema.copy()
         with lock_errors(root):
             core = CoreWriter.create(root, schema, options, _declared(schema))
@@ -387,6 +387,14 @@ def record_path(path: PathLike) -> str:
             f"{name}: a packed record is only read; mrec.pack makes it of a record, mrec.unpack undoes it"
         )
     return os.path.abspath(name)
+
+
+def new_record_path(path: PathLike) -> str:
+    """The same for a record that is to be made. InvalidValue when it is called as a packed one is."""
+    name = record_path(path)
+    if name.endswith(".zip"):
+        raise InvalidValue(f"{name}: a record is written as <name>.mrec; mrec.pack makes one file of it")
+    return name
 
 
 def _declared(schema: Schema) -> str | None:

@@ -20,7 +20,7 @@ def parse(raw: bytes | str, where: str) -> Any:
     """The JSON value that `raw` holds; CorruptData naming `where` when it is not strict JSON."""
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_float)
+        value = _DECODER.decode(text)
         _check(value, text)
     except (ValueError, RecursionError) as e:
         raise CorruptData(f"{where}: not strict JSON: {e}") from None
@@ -80,6 +80,9 @@ def _float(number: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{number[:40]} is beyond the range of f64")
     return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_float)
 
 
 def _check(value: Any, text: str, depth: int = MAX_DEPTH) -> None:

@@ -231,6 +231,8 @@ def test_a_cell_that_goes_is_refused(tmp_path: Path) -> None:
         (["in.trr", "out.mrec", "--start", "9"], "none of them is chosen"),
         (["cut.trr", "out.mrec"], "cut.trr: of 3 frames only 2 can be read; pass --stop 2 to convert these"),
         (["text.xtc", "out.mrec"], "MDAnalysis cannot read text.xtc"),
+        (["text.xtc", "-t", "in.trr", "out.mrec"], "MDAnalysis cannot read text.xtc"),
+        (["text.dcd", "-t", "in.trr", "out.mrec"], "MDAnalysis cannot read text.dcd"),
         (["text.unknown", "out.mrec"], "MDAnalysis cannot read text.unknown"),
         (["in.trr", "there.mrec"], "there.mrec is there already; pass --overwrite"),
         (["in.trr", "folder.mrec", "--overwrite"], "folder.mrec is there and is no record"),
@@ -239,7 +241,7 @@ def test_a_cell_that_goes_is_refused(tmp_path: Path) -> None:
 def test_an_error_is_one_line_and_leaves_nothing(tmp_path: Path, words: list[str], says: str) -> None:
     source = written(tmp_path / "in.trr", [{}, {}, {}])
     (tmp_path / "cut.trr").write_bytes(source.read_bytes()[:-40])
-    for name in ("text.xtc", "text.unknown"):
+    for name in ("text.xtc", "text.dcd", "text.unknown"):
         (tmp_path / name).write_text("no trajectory\n" * 10)
     for name in ("there.mrec", "folder.mrec"):
         (tmp_path / name).mkdir()

@@ -75,9 +75,7 @@ def test_what_mdanalysis_reads(run: Command, record: Path, tmp_path: Path, endin
         frames = list(source.trajectory)
     assert len(made.trajectory) == len(frames)
     for ts, frame in zip(made.trajectory, frames, strict=True):
-        cell, turn = turned(frame.box)
-        if ending == "xyz":
-            turn = rotation_of(frame)
+        cell, turn = placed(frame, ending)
         assert np.allclose(ts.positions, columns(frame, "x", "y", "z") @ turn * 10, rtol=0, atol=error)
         if "cell" in keeps:
             assert np.allclose(ts.triclinic_dimensions, cell * 10, rtol=0, atol=0.006)
@@ -92,8 +90,10 @@ def test_what_mdanalysis_reads(run: Command, record: Path, tmp_path: Path, endin
             assert np.allclose(ts.forces, columns(frame, "fx", "fy", "fz") @ turn * CAL / 10, rtol=1e-5, atol=1e-5)
 
 
-def rotation_of(frame: library.Frame) -> np.ndarray:
-    return turned(frame.box)[1]
+def placed(frame: library.Frame, ending: str) -> tuple[np.ndarray, np.ndarray]:
+    """The cell and the turn in a format; where it has no cell, atoms stay where they are."""
+    cell, turn = turned(frame.box)
+    return cell, np.eye(3) if ending == "xyz" else turn
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -105,7 +105,7 @@ def test_there_and_back(run: Command, record: Path, tmp_path: Path, ending: str)
     with library.open(record) as old, library.open(back) as new:
         assert len(old.trajectory) == len(new.trajectory)
         for a, b in zip(old.trajectory, new.trajectory, strict=True):
-            cell, turn = turned(a.box)
+            cell, turn = placed(a, ending)
             assert np.allclose(columns(b, "x", "y", "z"), columns(a, "x", "y", "z") @ turn * 10, rtol=0, atol=error)
             if "cell" in keeps:
                 assert np.allclose(b.box.rows, cell * 10, rtol=0, atol=0.006)
@@ -289,6 +289,20 @@ def test_velocities_in_some_frames(run: Command, tmp_path: Path) -> None:
     problem = run("convert", tmp_path / "a.mrec", tmp_path / "out.ncdf", code=1)
     assert "frame 0 has no velocities, others have; use a TRR file" in problem
     assert sorted(os.listdir(tmp_path)) == ["a.mrec", "out.trr"]
+
+
+def test_a_left_handed_cell(run: Command, tmp_path: Path) -> None:
+    """Lengths and angles cannot say it; a format without a cell, and one with vectors, need not know."""
+    schema = library.Schema().block("atoms", rows=2).column("x", "f64").column("y", "f64").column("z", "f64")
+    with library.TrajectoryWriter(tmp_path / "a.mrec", schema, units={"length": "angstrom"}) as writer:
+        writer.append(0, atoms={"xyz": np.arange(6.0).reshape(2, 3)}, box=library.Box.from_rows(-5.0 * np.eye(3)))
+    for command, name in (("convert", "out.xtc"), ("convert", "out.pdb"), ("export", "out.pdb")):
+        problem = run(command, tmp_path / "a.mrec", tmp_path / name, code=1)
+        assert "left-handed, which lengths and angles cannot say; .extxyz can" in problem
+    run("convert", tmp_path / "a.mrec", tmp_path / "out.xyz")
+    assert (tmp_path / "out.xyz").read_text().split()[-3:] == ["3.000000", "4.000000", "5.000000"]
+    run("export", tmp_path / "a.mrec", tmp_path / "out.extxyz")
+    assert 'Lattice="-5.0 ' in (tmp_path / "out.extxyz").read_text()
 
 
 def test_atoms_that_come_and_go(run: Command, tmp_path: Path) -> None:

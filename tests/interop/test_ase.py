@@ -194,6 +194,52 @@ def test_appending_and_refusing(tmp_path: Path) -> None:
         ase_io.write(tmp_path / "x.mrec.zip", molecule("H2O"))
 
 
+def test_names_of_arrays_that_no_column_has(tmp_path: Path) -> None:
+    atoms = molecule("H2O")
+    for name in ("a/b", "a%2Fb", "array_a/b", "__x", "mass", "id", "vx", "result_charges"):
+        atoms.new_array(name, np.array([1.5, -2.0, 3.0]))
+    ase_io.write(tmp_path / "x.mrec", atoms)
+    assert_same(ase_io.read(tmp_path / "x.mrec", format="mrec"), atoms)
+
+
+def test_what_cannot_be_kept_is_refused(tmp_path: Path) -> None:
+    atoms = molecule("H2O")
+    atoms.arrays["o"] = np.array([{"a": 1}, None, "x"], object)
+    with pytest.raises(SchemaError, match="'o' has objects"):
+        ase_io.write(tmp_path / "a.mrec", atoms)
+    atoms = molecule("H2O")
+    atoms.info["o"] = object()
+    with pytest.raises(MrecError, match="info cannot be kept: .*object"):
+        ase_io.write(tmp_path / "b.mrec", atoms)
+    with pytest.raises(MrecError, match="no atoms to write"):
+        ase_io.write(tmp_path / "c.mrec", [], format="mrec")
+    assert not (tmp_path / "c.mrec").exists()
+
+
+def test_atoms_without_a_mass(tmp_path: Path) -> None:
+    atoms = molecule("H2O")
+    atoms.set_masses([16.0, 0.0, 1.0])
+    atoms.set_momenta([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [4.0, 5.0, 6.0]])
+    ase_io.write(tmp_path / "x.mrec", atoms)
+    assert_same(ase_io.read(tmp_path / "x.mrec", format="mrec"), atoms)
+    atoms.set_momenta(np.ones((3, 3)))
+    with pytest.raises(SchemaError, match="without a mass"):
+        ase_io.write(tmp_path / "y.mrec", atoms)
+
+
+def test_appending_to_what_is_not_there_or_in_other_units(tmp_path: Path) -> None:
+    with MrecTrajectory(tmp_path / "x.mrec", "a") as trajectory:
+        trajectory.write(molecule("H2O"))
+    ase_io.write(tmp_path / "x.mrec", molecule("H2O"), format="mrec", append=True)
+    assert len(ase_io.read(tmp_path / "x.mrec", ":", format="mrec")) == 2
+    schema = mrec.Schema().block("atoms", rows=3).column("x", "f64").column("y", "f64").column("z", "f64")
+    with mrec.TrajectoryWriter(tmp_path / "nm.mrec", schema, units={"length": "nm"}) as writer:
+        writer.append(0, atoms={"xyz": np.zeros((3, 3))})
+    with pytest.raises(SchemaError, match="the units .*'nm'"):
+        MrecTrajectory(tmp_path / "nm.mrec", "a")
+    assert len(mrec.open(tmp_path / "nm.mrec").trajectory) == 1
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["PDB_full", "LAMMPSDUMP", "GRO_velocity"])
 def test_a_converted_file_is_what_ase_reads(name: str, tmp_path: Path) -> None:
@@ -264,10 +310,3 @@ def test_ase_finds_the_format_of_an_installed_package(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
     )  # fmt: skip
     assert done.stdout.strip() == "True OH2", done.stderr
-
-
-def test_without_ase_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['ase.io'] = None\nimport mrec.interop.ase"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: mrec.interop.ase needs ASE") and "pip install 'mrec[ase]'" in last

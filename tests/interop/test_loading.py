@@ -124,6 +124,17 @@ def test_workers_and_ranks_share_a_stream(paths: list[Path]) -> None:
     assert sorted(found) == [frame.values["pe"] for frame in wanted(paths)]
 
 
+def test_nulls_and_slices(tmp_path: Path) -> None:
+    schema = mrec.Schema().block("atoms", rows=2).column("q", "f64", nullable=True)
+    with mrec.TrajectoryWriter(tmp_path / "x.mrec", schema) as writer:
+        for i in range(3):
+            writer.append(i, atoms={"q": np.ma.array([1.0 * i, 5.0], mask=[False, i == 1])})
+    data = FrameDataset(tmp_path / "x.mrec", {"q": ("atoms", "q")}, dtype="float32")
+    found = [item["q"] for item in data[::-1]]
+    assert all(type(values) is np.ndarray and values.dtype == np.float32 for values in found)
+    np.testing.assert_array_equal(found, np.float32([[2, 5], [1, np.nan], [0, 5]]))
+
+
 def test_what_is_refused(paths: list[Path]) -> None:
     with pytest.raises(UnknownName, match="field 'q'.*'charge'"):
         FrameDataset(paths, {"q": ("atoms", "charge")})
@@ -140,6 +151,12 @@ def test_what_is_refused(paths: list[Path]) -> None:
     assert np.array_equal(data[7]["r"], FrameDataset(paths, FIELDS)[7]["r"])
     with pytest.raises(InvalidValue, match="rank"):
         FrameStream(FrameDataset(paths, FIELDS), rank=2, ranks=2)
+    with pytest.raises(InvalidValue, match="field 'r' is"):
+        FrameDataset(paths, {"r": ("atoms",)})  # type: ignore[dict-item]
+    with pytest.raises(InvalidValue, match="'int32'.*floating point"):
+        FrameDataset(paths, FIELDS, dtype="int32")
+    with pytest.raises(TypeError, match="integer"):
+        FrameDataset(paths, FIELDS)[1.5]
 
 
 def test_no_import_of_torch() -> None:

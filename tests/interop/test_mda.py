@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -281,6 +279,32 @@ def test_guessed_attributes_are_not_written(tmp_path: Path) -> None:
     assert "mass" not in mrec.open(tmp_path / "x.mrec").system["atoms"]
 
 
+@pytest.mark.parametrize("name", ["PDB_icodes", "PQR", "CONECT", "PDB_chainidrepeat"])
+def test_a_topology_comes_back_whole(name: str, tmp_path: Path) -> None:
+    """Insertion codes, radii, record types ..., and as many residues and segments."""
+    source = MDAnalysis.Universe(getattr(datafiles, name))
+    source.atoms.write(str(tmp_path / "x.mrec"))
+    record = MDAnalysis.Universe(tmp_path / "x.mrec")
+    guessed = {attribute.attrname for attribute in source._topology.guessed_attributes}
+    given = [a.attrname for a in source._topology.attrs if hasattr(source.atoms, a.attrname)]
+    for attribute in set(given) - guessed - {"bonds", "angles", "dihedrals", "impropers"}:
+        np.testing.assert_array_equal(getattr(record.atoms, attribute), getattr(source.atoms, attribute))
+    assert [[r.ix for r in s.residues] for s in record.segments] == [
+        [r.ix for r in s.residues] for s in source.segments
+    ]
+
+
+def test_molecules_come_back(tmp_path: Path) -> None:
+    source = MDAnalysis.Universe.empty(4, n_residues=2, atom_resindex=[0, 0, 1, 1], trajectory=True)
+    source.add_TopologyAttr("resids", [7, 8])
+    source.add_TopologyAttr("molnums", [2, 5])
+    source.add_TopologyAttr("moltypes", ["SOL", "ION"])
+    source.atoms.write(str(tmp_path / "x.mrec"))
+    record = MDAnalysis.Universe(tmp_path / "x.mrec")
+    assert (record.residues.molnums.tolist(), record.residues.moltypes.tolist()) == ([2, 5], ["SOL", "ION"])
+    assert record.select_atoms("moltype ION and resnum 8").ix.tolist() == [2, 3]
+
+
 def test_precision_bounds_the_error(tmp_path: Path) -> None:
     source = MDAnalysis.Universe(*SOURCES["cobrotoxin"])
     source.atoms.write(str(tmp_path / "p.mrec"), frames="all", precision=0.01)
@@ -303,6 +327,26 @@ def test_what_the_writer_refuses(tmp_path: Path) -> None:
         for _ in range(3):
             writer.write(universe.atoms)
     assert mrec.open(tmp_path / "b.mrec").trajectory.steps.tolist() == [0, 1, 2]
+
+
+def test_a_cell_that_goes_is_refused(tmp_path: Path) -> None:
+    """A record would give the frame the cell of the one before."""
+    universe = MDAnalysis.Universe.empty(2, trajectory=True)
+    cells = [None, [4, 5, 0, 90, 90, 90], [4, 5, 6, 90, 90, 90], None]  # the second has no volume: it is none
+    with MDAnalysis.Writer(str(tmp_path / "x.mrec"), 2, number=True) as writer:
+        for cell in cells[:3]:
+            universe.dimensions = cell
+            writer.write(universe)
+        universe.dimensions = cells[3]
+        with pytest.raises(SchemaError, match="has no cell"):
+            writer.write(universe)
+    found = [ts.dimensions for ts in MDAnalysis.Universe(tmp_path / "x.mrec").trajectory]
+    assert found[0] is None and found[1] is None and len(found) == 3
+
+
+def test_a_packed_record_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match=r"mrec\.pack"):
+        MDAnalysis.Writer(str(tmp_path / "x.mrec.zip"), 2, format="MREC")
 
 
 # ---- analysis ----------------------------------------------------------------------------------------------------
@@ -341,12 +385,3 @@ def test_analysis_on_processes(converted: Any) -> None:
     np.testing.assert_array_equal(spread, serial)
     again = pickle.loads(pickle.dumps(universe))
     np.testing.assert_array_equal(again.trajectory[9].positions, universe.trajectory[9].positions)
-
-
-def test_without_mdanalysis_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['MDAnalysis'] = None\nimport mrec.interop.mda"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
-    assert (
-        last.startswith("ImportError: mrec.interop.mda needs MDAnalysis") and "pip install 'mrec[mdanalysis]'" in last
-    )

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from MDAnalysisTests import datafiles
 import mrec
 import mrec.interop.mdtraj
 from mrec.cli import main
-from mrec.errors import MrecError
+from mrec.errors import MrecError, RecordExists
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -110,6 +108,40 @@ def test_iterload(made: Any, chunk: int, options: dict[str, Any]) -> None:
         assert_same(a, b, times=False)
 
 
+def test_a_topology_by_name_or_of_a_trajectory(made: Any) -> None:
+    wanted, path = made("adk-dcd")
+    top = datafiles.PSF
+    for found in (
+        mdtraj.load(path, top=top, frame=3),
+        mdtraj.load(path, top=wanted[:1], frame=3),
+        mdtraj.load_frame(path, 3, top=top),
+        mdtraj.load_frame(path, 3, top=path),
+        next(mdtraj.iterload(path, chunk=1, skip=3, top=top)),
+        mdtraj.load_frame(datafiles.DCD, 3, top=path),
+    ):
+        assert_same(found, wanted[3], times=False)
+        assert [r.resSeq for r in found.top.residues] == [r.resSeq for r in wanted.top.residues]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stride": 0}, "stride is 0; it is 1 or more"),
+        ({"stride": -2}, "stride is -2"),
+        ({"atom_indices": [3, -1]}, "atom_indices has -1; there are 3341 atoms"),
+        ({"atom_indices": [3341]}, "atom_indices has 3341"),
+        ({"chunk": -1}, "n_frames is -1; it is 0 or more"),
+    ],
+)
+def test_what_is_no_part(made: Any, options: dict[str, Any], message: str) -> None:
+    _, path = made("adk-dcd")
+    with pytest.raises(ValueError, match=message):
+        list(mdtraj.iterload(path, **options))
+    if "chunk" not in options:
+        with pytest.raises(ValueError, match=message):
+            mdtraj.load(path, **options)
+
+
 def test_a_file_object(made: Any) -> None:
     wanted, path = made("cobrotoxin-xtc")
     with mdtraj.open(path) as file:
@@ -136,6 +168,44 @@ def test_analyses_give_the_same(made: Any) -> None:
     np.testing.assert_allclose(*results, atol=0.05 * results[1].max())
 
 
+@pytest.mark.parametrize("name", ["cobrotoxin-xtc", "triclinic-dcd", "ten-trr"])
+def test_what_is_saved_comes_back(made: Any, tmp_path: Path, name: str) -> None:
+    wanted, _ = made(name)
+    path = tmp_path / "saved.mrec"
+    wanted.save(path)
+    found = mdtraj.load(path)
+    np.testing.assert_array_equal(found.xyz, wanted.xyz)
+    np.testing.assert_array_equal(found.time, wanted.time)
+    if wanted.unitcell_lengths is not None:
+        np.testing.assert_array_equal(found.unitcell_lengths, wanted.unitcell_lengths)
+        np.testing.assert_allclose(found.unitcell_angles, wanted.unitcell_angles, rtol=1e-6)
+    assert found.top == wanted.top
+    assert [(c.n_atoms, c.n_residues) for c in found.top.chains] == [
+        (c.n_atoms, c.n_residues) for c in wanted.top.chains
+    ]
+    for a, b in zip(found.top.atoms, wanted.top.atoms, strict=True):
+        assert (a.residue.resSeq, a.residue.segment_id, a.serial) == (b.residue.resSeq, b.residue.segment_id, b.serial)
+    assert mrec.verify(path).ok
+    assert mrec.open(path).units == {"length": "nm", "time": "ps"}
+
+
+def test_saving_replaces_unless_told_not_to(made: Any, tmp_path: Path) -> None:
+    wanted, _ = made("cobrotoxin-xtc")
+    path = tmp_path / "saved.mrec"
+    few = wanted[0].atom_slice(range(30))
+    wanted[:2].atom_slice(range(30)).save(path)
+    few.save(path, precision=1e-3)
+    found = mdtraj.load(path)
+    assert np.abs(found.xyz - few.xyz).max() <= 5e-4
+    assert len(found) == 1
+    with pytest.raises(RecordExists):
+        few.save(path, force_overwrite=False)
+    few.top.atom(3).formal_charge = -1
+    few.top.add_chain("Z")  # without an atom
+    few.save(path)
+    assert [atom.formal_charge for atom in mdtraj.load_topology(path).atoms][2:5] == [None, -1, None]
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     schema = mrec.Schema().block("atoms", rows=2).column("x", "f64").column("y", "f64").column("z", "f64")
     with mrec.TrajectoryWriter(tmp_path / "x.mrec", schema) as writer:
@@ -148,13 +218,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
         mdtraj.load(tmp_path / "other.zip", top=mdtraj.Topology())
     with pytest.raises(OSError, match="there is no record"):
         mdtraj.load(str(tmp_path / "none.mrec"))
-
-
-def test_without_mdtraj_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['mdtraj'] = None\nimport mrec.interop.mdtraj"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: mrec.interop.mdtraj needs mdtraj") and "pip install 'mrec[mdtraj]'" in last
 
 
 def test_a_record_that_changes_is_read_anew(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ase.calculators.calculator import all_properties
 from ase.io import jsonio
 
 from mrec.dtypes import CANONICAL
+from mrec.errors import InvalidValue
 from mrec.interop.atoms import KINDS
 
 #: ASE's own, but for times: those are in fs.
@@ -33,18 +34,26 @@ _PREFIX = "array_"
 
 
 def column_of(array: str) -> str:
-    """The column for an array of the Atoms; with a prefix where the format has a meaning of its own for the name."""
-    return f"{_PREFIX}{array}" if array in _TAKEN or array.startswith((_PREFIX, "__")) or "/" in array else array
+    """The column for an array of the Atoms; with a prefix where the format has a meaning of its own for the name, and
+    in it a slash as %2F."""
+    if array in _TAKEN or array.startswith((_PREFIX, "__")) or "/" in array:
+        return _PREFIX + array.replace("%", "%25").replace("/", "%2F")
+    return array
 
 
 def array_of(column: str) -> str:
     """And back."""
-    return column.removeprefix(_PREFIX)
+    if not column.startswith(_PREFIX):
+        return column
+    return column.removeprefix(_PREFIX).replace("%2F", "/").replace("%25", "%")
 
 
 def to_document(info: dict[str, Any]) -> Any:
-    """`Atoms.info` as JSON, arrays and complex numbers as ASE writes them."""
-    return _finite(json.loads(jsonio.encode(info)))
+    """`Atoms.info` as JSON, arrays and complex numbers as ASE writes them. InvalidValue for what has no such form."""
+    try:
+        return _finite(json.loads(jsonio.encode(info)))
+    except TypeError as e:
+        raise InvalidValue(f"info cannot be kept: {e}") from None
 
 
 def from_document(document: Any) -> dict[str, Any]:

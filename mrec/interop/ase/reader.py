@@ -18,7 +18,7 @@ from mrec.errors import MrecError
 from mrec.frame import Frame
 from mrec.interop.ase.layout import ENERGY, INFO, ROWS, VALUES, array_of, from_document
 from mrec.interop.atoms import KINDS, AtomSource
-from mrec.interop.units import factors
+from mrec.interop.units import factors, warn_of_unknown
 
 #: Columns that the Atoms have in a form of their own.
 _OWN = {*sum(KINDS.values(), ()), "atomic_number", "element", "mass", *ROWS.values()}
@@ -32,7 +32,7 @@ def read_mrec(filename: str | os.PathLike[str], index: Any = -1) -> Iterator[Ato
     record = mrec.open(filename)
     source = AtomSource(record, record.trajectory)
     source.factors = factors(record.units, "fs", "eV")
-    source.factors.warn()
+    warn_of_unknown(source.factors, record.path)
     if isinstance(index, str):
         index = string2index(index)
     if not isinstance(index, slice):

@@ -20,7 +20,7 @@ from mrec.interop.ase.layout import ENERGY, INFO, ROWS, UNITS, VALUES, column_of
 from mrec.interop.atoms import KINDS
 from mrec.record import open as open_record
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import PathLike, TrajectoryWriter, record_path
+from mrec.trajectory.writer import PathLike, TrajectoryWriter, new_record_path
 
 #: Arrays of the Atoms that have columns of their own.
 _OWN = ("positions", "numbers", "momenta", "masses")
@@ -31,9 +31,9 @@ class MrecTrajectory:
     """Writes Atoms to a record, as `ase.io.Trajectory` does to its file: `dynamics.attach(trajectory, interval=10)`.
 
     mode: "w" makes the record: RecordExists when there is one, unless overwrite=True. "a" goes on with the one that is
-    there. atoms: what `write()` without an argument writes. dynamics: the molecular dynamics or optimiser, which tells
-    the step and the time of a frame; without it frames are numbered, or have info["step"] and info["time"] (in fs) when
-    the first one has both.
+    there, or makes it. atoms: what `write()` without an argument writes. dynamics: the molecular dynamics or optimiser,
+    which tells the step and the time of a frame; without it frames are numbered, or have info["step"] and info["time"]
+    (in fs) when the first one has both.
 
     The first frame decides what the others have: momenta, the results of the calculator, arrays. changing: the elements
     and the number of atoms may differ from frame to frame; otherwise they stand in the record's `system`, once.
@@ -55,7 +55,7 @@ class MrecTrajectory:
     ) -> None:
         if mode not in ("w", "a"):
             raise InvalidValue(f'mode is {mode!r}; use "w" or "a", and ase.io.read(..., format="mrec") to read')
-        self.path = record_path(filename)
+        self.path = new_record_path(filename)
         if not self.path.endswith(".mrec"):
             raise InvalidValue(f"{self.path}: a record is called <name>.mrec; mrec.pack makes one file of it")
         self._atoms = atoms
@@ -66,7 +66,7 @@ class MrecTrajectory:
         self._master = world.rank == 0
         self._writer: TrajectoryWriter | None = None
         self._first = (0, 0.0)
-        if mode == "a" and self._master:
+        if mode == "a" and self._master and os.path.lexists(self.path):
             self._reopen()
 
     def write(self, atoms: Atoms | None = None) -> None:
@@ -115,13 +115,15 @@ class MrecTrajectory:
         return writer
 
     def _reopen(self) -> None:
-        self._writer = TrajectoryWriter.open(self.path, **self._options)
         record = open_record(self.path)
+        if record.units != UNITS:
+            raise SchemaError(f"{self.path} has the units {record.units}, which are not those of ASE; nothing is added")
+        self._writer = TrajectoryWriter.open(self.path, **self._options)
         frames = record.trajectory
         schema = frames.schema
         self._changing = record.system is None
         if record.system is not None:
-            self._system = dict(record.system["atoms"])
+            self._system = dict(record.system.blocks.get("atoms", {}))
         self._results = [name for name in VALUES if (ENERGY if name == "energy" else name) in schema.values]
         self._has_info = INFO in schema.values
         self._timed = self._dynamics is None and frames.times is not None
@@ -184,8 +186,10 @@ def write_mrec(
 ) -> None:
     """Write Atoms to a record, as `ase.io.write(..., format="mrec")` does. options: those of `MrecTrajectory`."""
     listed = [images] if isinstance(images, Atoms) else list(images)
-    if not append:
-        first = listed[0] if listed else Atoms()
+    if not (append and os.path.lexists(filename)):
+        if not listed:
+            raise InvalidValue(f"{os.fsdecode(filename)}: there are no atoms to write")
+        first = listed[0]
         changing = any(not np.array_equal(atoms.numbers, first.numbers) for atoms in listed) or any(
             not np.array_equal(atoms.get_masses(), first.get_masses()) for atoms in listed
         )
@@ -205,20 +209,30 @@ def _columns(atoms: Atoms, results: dict[str, Any]) -> dict[Any, Any]:
         KINDS["positions"]: atoms.positions,
     }
     if atoms.has("momenta"):
-        columns[KINDS["velocities"]] = atoms.get_velocities() * units.fs
+        columns[KINDS["velocities"]] = _velocities(atoms) * units.fs
     if "forces" in results:
         columns[KINDS["forces"]] = results["forces"]
     columns |= {column: results[name] for name, column in ROWS.items() if name in results}
     for name, values in atoms.arrays.items():
         if name not in _OWN:
-            columns[column_of(name)] = _kept(values)
+            columns[column_of(name)] = _kept(name, values)
     return columns
 
 
-def _kept(values: np.ndarray) -> np.ndarray:
-    """float32 as float64, which holds it exactly; texts as the strings they are."""
+def _velocities(atoms: Atoms) -> np.ndarray:
+    """Those of atoms without a mass are 0. SchemaError when one of them has a momentum."""
+    momenta, masses = atoms.get_momenta(), atoms.get_masses()[:, None]
+    if momenta[masses[:, 0] == 0].any():
+        raise SchemaError("an atom without a mass has a momentum, which is kept as a velocity and has none")
+    return np.divide(momenta, masses, out=np.zeros_like(momenta), where=masses != 0)
+
+
+def _kept(name: str, values: np.ndarray) -> np.ndarray:
+    """float32 as float64, which holds it exactly; texts as the strings they are. SchemaError for other objects."""
     if values.dtype.kind == "f":
         return values.astype(np.float64)
+    if values.dtype.kind == "O" and not all(isinstance(value, str) for value in values.ravel().tolist()):
+        raise SchemaError(f"the array {name!r} has objects that are no texts, and no column can hold")
     return values.astype(np.dtypes.StringDType()) if values.dtype.kind in "OU" else values
 
 

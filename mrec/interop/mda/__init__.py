@@ -10,7 +10,7 @@
 from mrec.interop.coordinates import needed
 
 try:
-    import MDAnalysis as _library  # noqa: F401
+    import MDAnalysis as _library
 except ImportError as e:
     raise needed("MDAnalysis", __name__, "mdanalysis", e) from None
 
@@ -19,3 +19,9 @@ from mrec.interop.mda.reader import MrecReader
 from mrec.interop.mda.writer import MrecWriter
 
 __all__ = ["MrecParser", "MrecReader", "MrecWriter"]
+
+# Each format is asked in turn whether a file is its own, and some look for libraries to answer: a millisecond a file.
+for _hints in (_library._READER_HINTS, _library._PARSER_HINTS):
+    _others = {name: hint for name, hint in _hints.items() if name != "MREC"}
+    for _name in _others:
+        _hints[_name] = _hints.pop(_name)

@@ -14,7 +14,7 @@ from mrec.interop.atoms import KINDS
 from mrec.interop.mdanalysis_topology import topology_of
 from mrec.record import open as open_record
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import TrajectoryWriter, record_path
+from mrec.trajectory.writer import TrajectoryWriter, new_record_path
 
 #: MDAnalysis's own, in which readers give their data and writers take it.
 UNITS = {"time": "ps", "length": "Angstrom", "velocity": "Angstrom/ps", "force": "kJ/(mol*Angstrom)"}
@@ -53,13 +53,14 @@ class MrecWriter(WriterBase):
         self._writer: TrajectoryWriter | None = None
         for name in ("start", "step", "multiframe", "bonds"):  # MDAnalysis hands these to every writer
             options.pop(name, None)
-        self.filename = record_path(filename)
+        self.filename = new_record_path(filename)
         self.n_atoms = n_atoms
         self._convert = convert_units
         self._precision = precision
         self._dt = dt
         self._number = number
         self._options = options
+        self._has_cell = False
 
     def _write_next_frame(self, obj: Any) -> None:
         """Append the frame where the universe of an AtomGroup stands."""
@@ -81,7 +82,7 @@ class MrecWriter(WriterBase):
         missing = [name for name, value in values.items() if value is None]
         if missing:
             raise SchemaError(f"frame {ts.frame} has no {missing[0]!r} in ts.data, the first frame written had one")
-        self._writer.append(step, time=self._time(ts), box=_cell(ts), blocks={"atoms": columns}, values=values)
+        self._writer.append(step, time=self._time(ts), box=self._cell(ts), blocks={"atoms": columns}, values=values)
 
     def _create(self, atoms: Any, ts: Any) -> TrajectoryWriter:
         self._kinds = [kind for kind in KINDS if getattr(ts, f"has_{kind}")]
@@ -119,6 +120,15 @@ class MrecWriter(WriterBase):
         assert self._writer is not None
         return float(ts.time) if self._dt is None else self._dt * self._writer.nframes
 
+    def _cell(self, ts: Any) -> Box | None:
+        """The cell of a frame; without a volume it is none, as MDAnalysis has it."""
+        if ts.dimensions is None or not ts.triclinic_dimensions.any():
+            if self._has_cell:
+                raise SchemaError(f"frame {ts.frame} has no cell, a frame before it had one; a record cannot say so")
+            return None
+        self._has_cell = True
+        return Box.from_lengths_angles(*ts.dimensions.astype(np.float64).tolist())
+
     def _rows(self, atoms: Any, ts: Any, kind: str) -> np.ndarray:
         if not getattr(ts, f"has_{kind}"):
             raise SchemaError(f"frame {ts.frame} has no {kind}, the first frame written had them")
@@ -129,11 +139,6 @@ class MrecWriter(WriterBase):
         """Publish what waits and end the record. Closing twice is no error."""
         if self._writer is not None:
             self._writer.close()
-
-
-def _cell(ts: Any) -> Box | None:
-    sizes = ts.dimensions
-    return None if sizes is None or not sizes[:3].any() else Box.from_lengths_angles(*sizes.astype(np.float64).tolist())
 
 
 def _tag(name: str, value: Any) -> str | None:

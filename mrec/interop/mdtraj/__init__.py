@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records in mdtraj: `import mrec.interop.mdtraj`, and its `load`, `iterload`, `load_frame` and `open` know them.
+"""Records in mdtraj: `import mrec.interop.mdtraj`, and its `load`, `iterload`, `save` ... know them.
 
 >>> import mdtraj
 >>> import mrec.interop.mdtraj
@@ -17,7 +17,8 @@ except ImportError as e:
 from mrec.interop.mdtraj import hook as _hook
 from mrec.interop.mdtraj.file import MrecTrajectoryFile, load_mrec
 from mrec.interop.mdtraj.topology import load_topology
+from mrec.interop.mdtraj.writer import save_mrec
 
-__all__ = ["MrecTrajectoryFile", "load_mrec", "load_topology"]
+__all__ = ["MrecTrajectoryFile", "load_mrec", "load_topology", "save_mrec"]
 
 _hook.install(_library)

@@ -40,7 +40,7 @@ def _identity(path: str) -> tuple[Any, ...]:
 
 def load_mrec(
     filename: str | os.PathLike[str],
-    top: Topology | None = None,
+    top: Any = None,
     stride: int | None = None,
     atom_indices: Any = None,
     frame: int | None = None,
@@ -48,7 +48,8 @@ def load_mrec(
 ) -> Trajectory:
     """A record as an `mdtraj.Trajectory`; `mdtraj.load` calls it.
 
-    top: its topology, in place of that of the record. stride: every so many frames. atom_indices: these atoms only.
+    top: its topology, or the name of a file that has it, in place of that of the record. stride: every so many frames.
+    atom_indices: these atoms only.
     frame: this frame only. standard_names is of no effect: names stay as they are.
     """
     with MrecTrajectoryFile(filename) as file:
@@ -56,6 +57,31 @@ def load_mrec(
             file.seek(frame)
             stride = None
         return file.read_as_traj(top, None if frame is None else 1, stride, atom_indices)
+
+
+def parsed(top: Any) -> Topology:
+    """What mdtraj's functions take for a topology: the name of a file, a trajectory, or one."""
+    from mdtraj.core.trajectory import _parse_topology  # the one that knows records
+
+    return _parse_topology(top)
+
+
+def _count(name: str, given: int | None, least: int) -> int:
+    if given is not None and given < least:
+        raise InvalidValue(f"{name} is {given}; it is {least} or more")
+    return 1 if given is None else int(given)
+
+
+def _rows(atom_indices: Any, n_atoms: int) -> np.ndarray | None:
+    """The rows of these atoms; None for all. InvalidValue for one that is not there."""
+    if atom_indices is None:
+        return None
+    given = cast_indices(atom_indices)
+    rows = np.arange(n_atoms)[given] if isinstance(given, slice) else np.asarray(given)
+    outside = rows[(rows < 0) | (rows >= n_atoms)]
+    if len(outside):
+        raise InvalidValue(f"atom_indices has {outside[0]}; there are {n_atoms} atoms, counted from 0")
+    return rows
 
 
 class MrecTrajectoryFile:
@@ -88,15 +114,11 @@ class MrecTrajectoryFile:
 
         Without times frames are numbered. Lengths and angles are None when there is no cell.
         """
-        found, step = self._coordinates, stride or 1
-        stop = found.n_frames if n_frames is None else min(found.n_frames, self._at + n_frames * step)
-        frames = range(self._at, max(self._at, stop), step)
-        rows = cast_indices(atom_indices)
-        rows = rows if rows is None or isinstance(rows, slice) else np.asarray(rows)
-        count = (
-            found.n_atoms if rows is None else len(range(found.n_atoms)[rows]) if isinstance(rows, slice) else len(rows)
-        )
-        xyz = np.empty((len(frames), count, 3), np.float32)
+        found, step = self._coordinates, _count("stride", stride, 1)
+        stop = found.n_frames if n_frames is None else self._at + _count("n_frames", n_frames, 0) * step
+        frames = range(self._at, max(self._at, min(stop, found.n_frames)), step)
+        rows = _rows(atom_indices, found.n_atoms)
+        xyz = np.empty((len(frames), found.n_atoms if rows is None else len(rows), 3), np.float32)
         times = np.arange(found.n_frames, dtype=np.float64) if found.times is None else found.times
         cells = found.cells(frames.start, frames.stop) if frames else found.cells(0, 0)
         there = cells.there[::step]
@@ -118,21 +140,20 @@ class MrecTrajectoryFile:
 
     def read_as_traj(
         self,
-        topology: Topology | None = None,
+        topology: Any = None,
         n_frames: int | None = None,
         stride: int | None = None,
         atom_indices: Any = None,
     ) -> Trajectory:
         """The next frames as a trajectory. topology: that of all atoms, in place of the record's."""
-        topology = self.topology if topology is None else topology
+        topology = self.topology if topology is None else parsed(topology)
         if topology.n_atoms != self._coordinates.n_atoms:
             raise ValueError(
                 f"{self._coordinates.path} has {self._coordinates.n_atoms} atoms, the topology {topology.n_atoms}"
             )
         xyz, times, lengths, angles = self.read(n_frames, stride, atom_indices)
-        rows = cast_indices(atom_indices)
-        if rows is not None:
-            topology = topology.subset(rows)
+        if atom_indices is not None:
+            topology = topology.subset(_rows(atom_indices, topology.n_atoms))
         return Trajectory(xyz, topology, time=times, unitcell_lengths=lengths, unitcell_angles=angles)
 
     def seek(self, offset: int, whence: int = 0) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tells mdtraj of records.
 
-Its registry has loaders by the last ending of a file name, but where topologies come from, and that a trajectory is a
-file, stands in its code. Those two functions, and `iterload`, are replaced by ones that know records and hand on what
-is none.
+Its registry has loaders by the last ending of a file name; where topologies come from, that a trajectory is a file, and
+what writes one, stands in its code. Those functions, and `iterload`, are replaced by ones that know records and hand on
+what is none.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mrec.interop.coordinates import names_record
-from mrec.interop.mdtraj.file import MrecTrajectoryFile, load_mrec
+from mrec.interop.mdtraj.file import MrecTrajectoryFile, load_mrec, parsed
 from mrec.interop.mdtraj.topology import load_topology
+from mrec.interop.mdtraj.writer import save_mrec
 
 
 def install(library: Any) -> None:
@@ -26,6 +27,7 @@ def install(library: Any) -> None:
     core._parse_topology = _knowing_topologies(core._parse_topology)
     core._assert_files_exist = _knowing_directories(core._assert_files_exist)
     core.iterload = library.iterload = _knowing_chunks(core.iterload)
+    core.Trajectory._savers = _knowing_records(core.Trajectory._savers)
 
 
 def _checked(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,6 +59,14 @@ def _knowing_directories(check: Callable[[Any], None]) -> Callable[[Any], None]:
     return checked
 
 
+def _knowing_records(savers: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    @functools.wraps(savers)
+    def saved(trajectory: Any) -> dict[str, Any]:
+        return {**savers(trajectory), ".mrec": functools.partial(save_mrec, trajectory)}
+
+    return saved
+
+
 def _knowing_chunks(iterload: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
     @functools.wraps(iterload)
     def loaded(filename: Any, chunk: int = 100, **options: Any) -> Iterator[Any]:
@@ -70,10 +80,8 @@ def _knowing_chunks(iterload: Callable[..., Iterator[Any]]) -> Callable[..., Ite
 def _chunks(
     filename: Any, chunk: int, top: Any = None, stride: int | None = None, atom_indices: Any = None, skip: int = 0
 ) -> Iterator[Any]:
-    from mdtraj.core.trajectory import _parse_topology
-
     file = MrecTrajectoryFile(filename)
-    topology = file.topology if top is None else _parse_topology(top)
+    topology = file.topology if top is None else parsed(top)
     file.seek(skip)
     while file.tell() < len(file):
         yield file.read_as_traj(topology, chunk or None, stride, atom_indices)
