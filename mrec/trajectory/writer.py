@@ -94,7 +94,7 @@ class TrajectoryWriter:
             **chunk_option(chunk, frames_per_chunk),
             **count_option("chunks_per_shard", chunks_per_shard),
         )
-        root = new_record_path(path)
+        root = written_path(path)
         schema = schema.copy()
         with lock_errors(root):
             core = CoreWriter.create(root, schema, options, _declared(schema))
@@ -135,7 +135,7 @@ class TrajectoryWriter:
         from mrec.trajectory.reopen import reopen
 
         options = writer_options(flush_every, durable_every, durable, threads)
-        root = record_path(path)
+        root = written_path(path)
         core, schema, last = reopen(root, options, at, truncate_after_step)
         self = cls.__new__(cls)
         try:
@@ -382,18 +382,16 @@ def record_path(path: PathLike) -> str:
         raise InvalidValue("the path of a record is not empty; the current directory is '.'")
     if is_url(name):
         raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
+    return os.path.abspath(name)
+
+
+def written_path(path: PathLike) -> str:
+    """The same for a record that is written. InvalidValue also for a packed one."""
+    name = record_path(path)
     if name.endswith(".mrec.zip") and not os.path.isdir(name):
         raise InvalidValue(
             f"{name}: a packed record is only read; mrec.pack makes it of a record, mrec.unpack undoes it"
         )
-    return os.path.abspath(name)
-
-
-def new_record_path(path: PathLike) -> str:
-    """The same for a record that is to be made. InvalidValue when it is called as a packed one is."""
-    name = record_path(path)
-    if name.endswith(".zip"):
-        raise InvalidValue(f"{name}: a record is written as <name>.mrec; mrec.pack makes one file of it")
     return name
 
 
