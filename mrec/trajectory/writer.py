@@ -28,7 +28,7 @@ from mrec.trajectory.options import (
 )
 from mrec.trajectory.relations import Relations, Seen, register
 from mrec.trajectory.schema import BlockSchema, Schema
-from mrec.zarr.store import is_url
+from mrec.zarr.store import is_url, local_path
 
 PathLike = str | os.PathLike[str]
 
@@ -376,17 +376,13 @@ class TrajectoryWriter:
 def record_path(path: PathLike) -> str:
     """A path as the core takes it: absolute, so that a later chdir does not matter. InvalidValue for other places."""
     name = os.fsdecode(path)
-    if "\0" in name:
-        raise InvalidValue(f"{name!r} holds a NUL, which no path can")
-    if not name:
-        raise InvalidValue("the path of a record is not empty; the current directory is '.'")
     if is_url(name):
         raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
     if name.endswith(".mrec.zip") and not os.path.isdir(name):
         raise InvalidValue(
             f"{name}: a packed record is only read; mrec.pack makes it of a record, mrec.unpack undoes it"
         )
-    return os.path.abspath(name)
+    return local_path(name)
 
 
 def new_record_path(path: PathLike) -> str:
