@@ -380,7 +380,7 @@ def record_path(path: PathLike) -> str:
         raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
     if name.endswith(".mrec.zip") and not os.path.isdir(name):
         raise InvalidValue(
-            f"{name}: a packed record is only read; mrec.pack makes it of a record, mrec.unpack undoes it"
+            f"{name}: a packed record is only read; to append to it, unpack it first (mrec.unpack); mrec.pack makes one"
         )
     return local_path(name)
 
