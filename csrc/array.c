@@ -29,8 +29,14 @@ static mrec_shard *last_shard(const mrec_array *array) {
 
 static mrec_status start_tail(mrec_array *array, mrec_error *error) {
     array->tail.size = 0;
-    if (!is_string(array))
-        return mrec_buffer_reserve(&array->tail, array->row_bytes * (size_t)array->layout.rows_per_chunk, error);
+    if (!is_string(array)) {
+        const size_t n = array->row_bytes * (size_t)array->layout.rows_per_chunk;
+        if (mrec_buffer_reserve(&array->tail, n, NULL) == MREC_OK)
+            return MREC_OK;
+        return mrec_fail(error, MREC_E_MEMORY, array->doc.key,
+                         "there is no memory for a chunk of %zu bytes; the rows of its block decide how large it is",
+                         n);
+    }
     uint8_t count[4];
     mrec_store_u32(count, (uint32_t)(array->layout.rows_per_chunk * array->row_items));
     return mrec_buffer_add(&array->tail, count, 4, error);

@@ -211,11 +211,13 @@ def _floats(value: Any, shape: tuple[int, ...], what: str) -> FloatArray:
 
 def _numbers(value: Any) -> FloatArray | None:
     """A new array in C order of what is all numbers within the range of f64; None for anything else."""
-    if np.ma.is_masked(value):
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         return None
     try:
         given = np.asarray(value)
-        if given.dtype.kind not in "fiuO" or any(isinstance(one, (str, bytes)) for one in given.flat):
+        if given.dtype.kind not in "fiuO":
+            return None
+        if given.dtype.kind == "O" and any(isinstance(one, (str, bytes)) for one in given.flat):
             return None
         return np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):

@@ -136,5 +136,5 @@ def from_status(status: int, errno: int, path: str, message: str) -> Exception:
     if status == _IO:
         return OSError(errno, message or os.strerror(errno), path or None)
     if status == _MEMORY:
-        return MemoryError(message)
+        return MemoryError(f"{path}: {message}" if path else message)
     return BY_STATUS[status](f"{path}: {message}" if path else message)

@@ -256,7 +256,7 @@ def reopen(path, Lock lock not None, schema, dict options not None, plan):
     with nogil:
         check(mrec_reopen(vfs, where, taken, &declaration.schema, &filled, &state.standing, &self.writer,
                           &error), &error)
-    self._prepare(schema)
+    self._prepare(schema, path)
     return self
 
 

@@ -14,6 +14,7 @@ cdef class Writer:
     cdef FaultFiles files  # outlives the writer
     cdef _FrameSlots slots
     cdef _PlainFrame plain
+    cdef str where
     cdef bint inside
     cdef unsigned forks
 
@@ -35,10 +36,11 @@ cdef class Writer:
         self.files = _files
         with nogil:
             check(mrec_create_on(vfs, where, &declaration.schema, declared, &filled, &self.writer, &error), &error)
-        self._prepare(schema)
+        self._prepare(schema, path)
         return self
 
-    cdef int _prepare(self, schema) except -1:
+    cdef int _prepare(self, schema, path) except -1:
+        self.where = _os.fsdecode(path)
         self.slots = _FrameSlots(schema)
         self.plain = _PlainFrame(schema)
         self.forks = mrec_fork_count()
@@ -51,9 +53,9 @@ cdef class Writer:
 
     cdef int _enter(self) except -1:
         if self.inside and self.forked:
-            raise _ForkedHandle("this writer belongs to the parent process; only it can append")
+            raise _ForkedHandle(f"{self.where}: this writer belongs to the parent process; only it can append")
         if self.inside:
-            raise _WriterBusy("the writer is inside another call; one writer serves one thread at a time")
+            raise _WriterBusy(f"{self.where}: the writer is inside another call; one writer serves one thread at a time")
         self.inside = True
         return 0
 

@@ -30,11 +30,10 @@ from mrec.record.references import agreeing, check_referred
 from mrec.record.settled import mark_of, settled
 from mrec.trajectory.options import flag_option, size_option
 from mrec.trajectory.reader import Trajectory
-from mrec.trajectory.writer import record_path
 from mrec.zarr.group import Group
 from mrec.zarr.json import checked
 from mrec.zarr.metadata import parse_group
-from mrec.zarr.store import FilesystemStore, Reading, Store, is_url, open_store
+from mrec.zarr.store import FilesystemStore, Reading, Store, is_url, local_path, open_store
 
 T = TypeVar("T")
 
@@ -346,7 +345,7 @@ def _attributes(store: Store, section: str) -> dict[str, Any] | None:
 
 def _open_store(path: str | os.PathLike[str] | Store, reading: Reading) -> Store:
     if not isinstance(path, Store) and not is_url(path):
-        path = record_path(path)
+        path = local_path(path)
         if not os.path.exists(path):
             raise RecordNotFound(f"{path}: there is no record")
     try:

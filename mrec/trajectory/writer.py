@@ -28,7 +28,7 @@ from mrec.trajectory.options import (
 )
 from mrec.trajectory.relations import Relations, Seen, register
 from mrec.trajectory.schema import BlockSchema, Schema
-from mrec.zarr.store import is_url
+from mrec.zarr.store import is_url, local_path
 
 PathLike = str | os.PathLike[str]
 
@@ -94,7 +94,7 @@ class TrajectoryWriter:
             **chunk_option(chunk, frames_per_chunk),
             **count_option("chunks_per_shard", chunks_per_shard),
         )
-        root = written_path(path)
+        root = new_record_path(path)
         schema = schema.copy()
         with lock_errors(root):
             core = CoreWriter.create(root, schema, options, _declared(schema))
@@ -135,7 +135,7 @@ class TrajectoryWriter:
         from mrec.trajectory.reopen import reopen
 
         options = writer_options(flush_every, durable_every, durable, threads)
-        root = written_path(path)
+        root = record_path(path)
         core, schema, last = reopen(root, options, at, truncate_after_step)
         self = cls.__new__(cls)
         try:
@@ -373,25 +373,29 @@ class TrajectoryWriter:
 # ---- what a user passes ------------------------------------------------------------------------------------------
 
 
-def record_path(path: PathLike) -> str:
+def written_path(path: PathLike) -> str:
     """A path as the core takes it: absolute, so that a later chdir does not matter. InvalidValue for other places."""
     name = os.fsdecode(path)
-    if "\0" in name:
-        raise InvalidValue(f"{name!r} holds a NUL, which no path can")
-    if not name:
-        raise InvalidValue("the path of a record is not empty; the current directory is '.'")
     if is_url(name):
         raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
-    return os.path.abspath(name)
+    return local_path(name)
 
 
-def written_path(path: PathLike) -> str:
-    """The same for a record that is written. InvalidValue also for a packed one."""
-    name = record_path(path)
+def record_path(path: PathLike) -> str:
+    """The same for a record that is appended to. InvalidValue also for a packed one."""
+    name = written_path(path)
     if name.endswith(".mrec.zip") and not os.path.isdir(name):
         raise InvalidValue(
-            f"{name}: a packed record is only read; mrec.pack makes it of a record, mrec.unpack undoes it"
+            f"{name}: a packed record is only read; to append to it, unpack it first (mrec.unpack); mrec.pack makes one"
         )
+    return name
+
+
+def new_record_path(path: PathLike) -> str:
+    """The same for a record that is to be made. InvalidValue when it is called as a packed one is."""
+    name = written_path(path)
+    if name.endswith(".zip"):
+        raise InvalidValue(f"{name}: a record is written as <name>.mrec; mrec.pack makes one file of it")
     return name
 
 

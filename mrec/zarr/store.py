@@ -381,6 +381,16 @@ def open_store(root: str | os.PathLike[str] | Store, reading: Reading = DEFAULT)
     return FilesystemStore(root, reading)
 
 
+def local_path(path: str | os.PathLike[str]) -> str:
+    """A path of this system from the root, so that a later chdir does not matter. InvalidValue when it can be none."""
+    name = os.fsdecode(path)
+    if "\0" in name:
+        raise InvalidValue(f"{name!r} holds a NUL, which no path can")
+    if not name:
+        raise InvalidValue("the path of a record is not empty; the current directory is '.'")
+    return os.path.abspath(name)
+
+
 def is_url(root: object) -> bool:
     """Whether this names a place by a URL: s3://, gs://, az://, https://, memory:// ..."""
     scheme, colon, _ = root.partition("://") if isinstance(root, str) else ("", "", "")

@@ -182,7 +182,7 @@ def test_closing_while_a_thread_is_inside_can_be_done_again(tmp_path):
     thread.start()
     while w.nframes == 0:
         time.sleep(0.001)
-    with pytest.raises(WriterBusy):
+    with pytest.raises(WriterBusy, match=f"{tmp_path}.*inside another call"):
         w.close()
     assert not w.closed
     thread.join()

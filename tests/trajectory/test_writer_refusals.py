@@ -221,6 +221,13 @@ def test_precision_is_for_f64():
         mrec.Schema().block("b").column("q", "i32", precision=1)
 
 
+def test_rows_beyond_memory(tmp_path):
+    schema = mrec.Schema().block("atoms", rows=10**15).column("x", "f64")
+    with pytest.raises(MemoryError, match="trajectory/atoms/x: .* a chunk of 8000000000000000 bytes; the rows"):
+        mrec.TrajectoryWriter(tmp_path / "a", schema)
+    assert not (tmp_path / "a").exists()
+
+
 def test_no_schema(tmp_path):
     with pytest.raises(SchemaError, match=r"schema is a mrec.Schema, not dict"):
         mrec.TrajectoryWriter(tmp_path / "a", {"atoms": {}})

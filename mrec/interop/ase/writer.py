@@ -20,7 +20,7 @@ from mrec.interop.ase.layout import ENERGY, INFO, ROWS, UNITS, VALUES, column_of
 from mrec.interop.atoms import KINDS
 from mrec.record import open as open_record
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import PathLike, TrajectoryWriter, written_path
+from mrec.trajectory.writer import PathLike, TrajectoryWriter, new_record_path
 
 #: Arrays of the Atoms that have columns of their own.
 _OWN = ("positions", "numbers", "momenta", "masses")
@@ -55,7 +55,7 @@ class MrecTrajectory:
     ) -> None:
         if mode not in ("w", "a"):
             raise InvalidValue(f'mode is {mode!r}; use "w" or "a", and ase.io.read(..., format="mrec") to read')
-        self.path = written_path(filename)
+        self.path = new_record_path(filename)
         if not self.path.endswith(".mrec"):
             raise InvalidValue(f"{self.path}: a record is called <name>.mrec; mrec.pack makes one file of it")
         self._atoms = atoms

@@ -14,7 +14,7 @@ from mrec.interop.atoms import KINDS
 from mrec.interop.mdanalysis_topology import topology_of
 from mrec.record import open as open_record
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import TrajectoryWriter, written_path
+from mrec.trajectory.writer import TrajectoryWriter, new_record_path
 
 #: MDAnalysis's own, in which readers give their data and writers take it.
 UNITS = {"time": "ps", "length": "Angstrom", "velocity": "Angstrom/ps", "force": "kJ/(mol*Angstrom)"}
@@ -53,7 +53,7 @@ class MrecWriter(WriterBase):
         self._writer: TrajectoryWriter | None = None
         for name in ("start", "step", "multiframe", "bonds"):  # MDAnalysis hands these to every writer
             options.pop(name, None)
-        self.filename = written_path(filename)
+        self.filename = new_record_path(filename)
         self.n_atoms = n_atoms
         self._convert = convert_units
         self._precision = precision
