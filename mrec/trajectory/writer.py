@@ -383,9 +383,7 @@ def record_path(path: PathLike) -> str:
     if is_url(name):
         raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
     if name.endswith(".mrec.zip") and not os.path.isdir(name):
-        raise InvalidValue(
-            f"{name}: a packed record is only read; mrec.pack makes it of a record, mrec.unpack undoes it"
-        )
+        raise InvalidValue(f"{name}: a packed record is only read; unpack it first, or mrec.pack what you write")
     return os.path.abspath(name)
 
 
