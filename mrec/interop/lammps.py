@@ -13,7 +13,7 @@ from mrec.errors import MrecError
 from mrec.frame import Frame
 from mrec.record import open as open_record
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import PathLike, TrajectoryWriter, record_path
+from mrec.trajectory.writer import PathLike, TrajectoryWriter, written_path
 
 #: LAMMPS's `units` -> what lengths, times and masses are in.
 UNITS = {
@@ -58,7 +58,7 @@ class LammpsWriter:
     ) -> None:
         if lmp.extract_setting("world_size") != 1:
             raise MrecError("the atoms are spread over several processes; LammpsWriter writes those of one")
-        path = record_path(file)
+        path = written_path(file)
         if append:
             at = int(lmp.extract_global("ntimestep"))
             self._writer = TrajectoryWriter.open(path, truncate_after_step=at, **options)

@@ -18,7 +18,7 @@ from mrec.frame import Frame
 from mrec.interop.atoms import KINDS
 from mrec.record import open as open_record
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import PathLike, TrajectoryWriter, record_path
+from mrec.trajectory.writer import PathLike, TrajectoryWriter, written_path
 
 #: OpenMM's own, in which everything is written.
 UNITS = {"length": "nm", "time": "ps", "velocity": "nm/ps", "force": "kJ/mol/nm", "energy": "kJ/mol", "mass": "Da"}
@@ -58,7 +58,7 @@ class MrecReporter:
         precision: float | None = None,
         **options: Any,
     ) -> None:
-        self.path = record_path(file)
+        self.path = written_path(file)
         unknown = options.keys() - (signature(TrajectoryWriter).parameters.keys() - {"path", "schema", "units"})
         if unknown:
             raise TypeError(f"MrecReporter has no option {min(unknown)!r}")

@@ -16,7 +16,7 @@ from mrec.record.output import new_record
 from mrec.record.record import KINDS, Record, check_version
 from mrec.record.write import write_frame_section
 from mrec.trajectory.schema import Schema
-from mrec.trajectory.writer import record_path
+from mrec.trajectory.writer import new_record_path
 from mrec.zarr.json import checked
 from mrec.zarr.metadata import GroupMeta
 from mrec.zarr.write import sync_directories, sync_directory
@@ -51,7 +51,7 @@ def create(
     ...     record.frame["atoms"]["x"], record.units
     (array([0., 1.]), {'length': 'nm'})
     """
-    root = record_path(path)
+    root = new_record_path(path)
     frames = {"frame": frame, "system": system, "forcefield": forcefield}
     documents = {"status": status, "method": method}
     if all(given is None for given in (*frames.values(), trajectory, status)):

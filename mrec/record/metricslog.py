@@ -19,7 +19,7 @@ from mrec.errors import ClosedError, ForkedHandle, InvalidValue, NotARecord, Rec
 from mrec.names import is_own_file
 from mrec.record import publish
 from mrec.record.metrics import LOG, SCALAR, SECTION, Curve, read_metrics, replay, safe, wal
-from mrec.trajectory.writer import record_path
+from mrec.trajectory.writer import written_path
 from mrec.zarr.group import Group
 from mrec.zarr.json import checked
 from mrec.zarr.metadata import GroupMeta
@@ -49,7 +49,7 @@ class MetricsLog:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        name = record_path(path)
+        name = written_path(path)
         self.path = name
         self._root: str | None = None
         self._fd = -1

@@ -135,7 +135,7 @@ class TrajectoryWriter:
         from mrec.trajectory.reopen import reopen
 
         options = writer_options(flush_every, durable_every, durable, threads)
-        root = record_path(path)
+        root = written_path(path)
         core, schema, last = reopen(root, options, at, truncate_after_step)
         self = cls.__new__(cls)
         try:
@@ -374,22 +374,26 @@ class TrajectoryWriter:
 
 
 def record_path(path: PathLike) -> str:
-    """A path as the core takes it: absolute, so that a later chdir does not matter. InvalidValue for other places."""
+    """A path as the core takes it: absolute, so that a later chdir does not matter."""
     name = os.fsdecode(path)
     if "\0" in name:
         raise InvalidValue(f"{name!r} holds a NUL, which no path can")
     if not name:
         raise InvalidValue("the path of a record is not empty; the current directory is '.'")
+    return os.path.abspath(name)
+
+
+def written_path(path: PathLike) -> str:
+    """The same of a record that is written. InvalidValue for a URL."""
+    name = os.fsdecode(path)
     if is_url(name):
         raise InvalidValue(f"{name}: a record is written to a directory; pack that with mrec.pack, and upload the file")
-    if name.endswith(".mrec.zip") and not os.path.isdir(name):
-        raise InvalidValue(f"{name}: a packed record is only read; unpack it first, or mrec.pack what you write")
-    return os.path.abspath(name)
+    return record_path(path)
 
 
 def new_record_path(path: PathLike) -> str:
     """The same for a record that is to be made. InvalidValue when it is called as a packed one is."""
-    name = record_path(path)
+    name = written_path(path)
     if name.endswith(".zip"):
         raise InvalidValue(f"{name}: a record is written as <name>.mrec; mrec.pack makes one file of it")
     return name
