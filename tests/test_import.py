@@ -38,18 +38,27 @@ def test_completion_offers_all_that_is_public() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "name", "module", "extra"),
+    "library, extra, code",
     [
-        ("MDAnalysis", "MDAnalysis", "mda", "mdanalysis"),
-        ("mdtraj", "mdtraj", "mdtraj", "mdtraj"),
-        ("ase", "ASE", "ase", "ase"),
-        ("xarray", "xarray", "xarray", "xarray"),
+        ("hypothesis", "testing", "import mrec.testing"),
+        ("pandas", "collection", "mrec.open_collection({path!r}).to_pandas()"),
+        ("xarray", "collection", "mrec.open_collection({path!r}).to_xarray('a')"),
+        ("fsspec", "collection", "mrec.open_collection('memory://set')"),
+        ("ase", "ase", "import mrec.interop.ase"),
+        ("MDAnalysis", "mdanalysis", "import mrec.interop.mda"),
+        ("mdtraj", "mdtraj", "import mrec.interop.mdtraj"),
+        ("xarray", "xarray", "import mrec.interop.xarray"),
     ],
 )
-def test_what_is_not_there_is_named_with_its_extra(library: str, name: str, module: str, extra: str) -> None:
-    code = f"import sys; sys.modules[{library!r}] = None\nimport mrec.interop.{module}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"ImportError: mrec.interop.{module} needs {name} (")
-    assert last.endswith(f"): pip install 'mrec[{extra}]'")
+def test_a_library_that_is_missing_is_told_with_the_extra_that_brings_it(
+    tmp_path: Path, library: str, extra: str, code: str
+) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a"):
+        pass
+    lines = "import sys; sys.modules[{library!r}] = None; import mrec; " + code
+    call = [sys.executable, "-c", lines.format(library=library, path=str(tmp_path / "set"))]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: ") and f"needs {library} (" in last
+    assert last.endswith(f"pip install 'mrec[{extra}]'")
     assert "During handling" not in done.stderr

@@ -13,6 +13,7 @@ import numpy as np
 
 from mrec.collection.writer import CollectionWriter
 from mrec.errors import InvalidValue, RecordNotFound, SchemaError
+from mrec.extras import extra
 from mrec.frame import Frame
 
 #: Attributes that a frame's cell becomes. cell: its vectors, one after the other.
@@ -72,7 +73,8 @@ def _add_path(writer: CollectionWriter, path: str) -> list[str]:
         if not inside:
             raise InvalidValue(f"{path} holds no NetCDF file, Zarr store or record")
         return [name for entry in inside for name in _add_path(writer, entry)]
-    import xarray
+    with extra("collection", f"reading {path}"):
+        import xarray
 
     zarr = os.path.isdir(path)
     try:

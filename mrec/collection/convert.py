@@ -12,6 +12,7 @@ import numpy as np
 from mrec.box import Box
 from mrec.collection.collect import CELL, COORDINATES, ORIGIN, PERIODIC
 from mrec.errors import InvalidValue
+from mrec.extras import extra
 from mrec.frame import Block, Frame
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 def to_xarray(dataset: Dataset) -> xarray.Dataset:
     """A data set as an `xarray.Dataset`; an array that has the name of its only dimension is a coordinate."""
-    import xarray
+    with extra("collection", "to_xarray"):
+        import xarray
 
     attributes = dataset.attributes
     coordinates = {*attributes.pop(COORDINATES, []), *(name for name in dataset if dataset[name].dims == (name,))}
@@ -50,7 +52,8 @@ def _variable(array: Any) -> Any:
 
 def to_pandas(collection: Collection) -> pandas.DataFrame:
     """One row per data set: its attributes, and for each variable "<name>.min", ".max", ".null_count", ".row_count"."""
-    import pandas
+    with extra("collection", "to_pandas"):
+        import pandas
 
     names = collection.names
     keys = dict.fromkeys(key for schema in collection.footer.schemas for key, _ in schema.attributes)
@@ -111,7 +114,8 @@ def to_record(collection: Collection, path: str | os.PathLike[str], names: Itera
 
 def to_atoms(dataset: Dataset) -> Any:
     """A data set as `ase.Atoms`, with energy and forces where it has them."""
-    import ase
+    with extra("ase", "to_atoms"):
+        import ase
     from ase.calculators import calculator as properties
     from ase.calculators import singlepoint
 

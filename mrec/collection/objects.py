@@ -10,6 +10,7 @@ from typing import Any
 
 from mrec.collection.place import CHECKSUMS, CONTAINER, MASK, Place
 from mrec.errors import CorruptData, InvalidValue, RecordExists
+from mrec.extras import extra
 from mrec.trajectory.options import flag_option
 from mrec.zarr.remote import Bucket, FsspecBucket, ObstoreBucket
 
@@ -54,7 +55,8 @@ class Objects(Place):
 def objects_of(where: Any, options: dict[str, Any]) -> Objects:
     """The objects that a URL of fsspec names, or all of a store of obstore. InvalidValue."""
     if isinstance(where, (str, os.PathLike)):
-        import fsspec
+        with extra("collection", f"opening {where}"):
+            import fsspec
 
         files, root = fsspec.core.url_to_fs(os.fspath(where), **options)
         return Objects(FsspecBucket(files), root)
@@ -90,7 +92,8 @@ def upload_to(url: str, overwrite: bool, options: dict[str, Any]) -> Upload:
 
 
 def _files_of(url: str, options: dict[str, Any]) -> tuple[Any, str]:
-    import fsspec
+    with extra("collection", f"writing to {url}"):
+        import fsspec
 
     files, root = fsspec.core.url_to_fs(url, **options)
     return files, root.rstrip("/")

@@ -221,8 +221,3 @@ def _sizes(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
     diagonal = rows[:, [0, 1, 2], [0, 1, 2]]
     finite = np.isfinite(rows).all(axis=(1, 2))
     return np.concatenate([lengths, angles], axis=1), finite & (above == 0).all(axis=1) & (diagonal > 0).all(axis=1)
-
-
-def needed(library: str, what: str, extra: str, error: ImportError) -> ImportError:
-    """The error, on one line, of a library that is not there."""
-    return ImportError(f"{what} needs {library} ({error}): pip install 'mrec[{extra}]'")

@@ -13,16 +13,14 @@ from typing import Any
 import numpy as np
 
 from mrec.errors import MrecError
-from mrec.interop.coordinates import needed
+from mrec.extras import extra
 from mrec.stream.manifest import KEY
 from mrec.stream.read import Stream
 
-try:
+with extra("xarray", __name__):
     from xarray import Dataset, Variable, decode_cf
     from xarray.backends import BackendArray, BackendEntrypoint
     from xarray.core import indexing
-except ImportError as e:
-    raise needed("xarray", __name__, "xarray", e) from None
 
 #: Bounds along each axis -> the elements.
 Reader = Callable[[list[tuple[int, int]]], np.ndarray]

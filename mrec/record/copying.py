@@ -13,7 +13,7 @@ from mrec.errors import CorruptData, InvalidValue
 from mrec.record.output import new_file, new_record
 from mrec.record.publish import remove_tree
 from mrec.record.settled import marks_of, settled
-from mrec.zarr.store import local_path
+from mrec.trajectory.writer import written_path
 from mrec.zarr.write import sync_directories
 from mrec.zarr.zip import ZipStore
 
@@ -26,7 +26,7 @@ _STEP = 1 << 20
 
 def copy_record(record: Record, path: str | os.PathLike[str], without: Collection[str], overwrite: bool) -> None:
     """See `Record.copy_to`."""
-    target = local_path(path)
+    target = written_path(path)
     unknown = set(without) - set(record.sections)
     if unknown:
         raise InvalidValue(f"without= names {min(unknown)!r}; there are: {', '.join(record.sections)}")

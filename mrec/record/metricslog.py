@@ -19,10 +19,11 @@ from mrec.errors import ClosedError, ForkedHandle, InvalidValue, NotARecord, Rec
 from mrec.names import is_own_file
 from mrec.record import publish
 from mrec.record.metrics import LOG, SCALAR, SECTION, Curve, read_metrics, replay, safe, wal
+from mrec.trajectory.writer import written_path
 from mrec.zarr.group import Group
 from mrec.zarr.json import checked
 from mrec.zarr.metadata import GroupMeta
-from mrec.zarr.store import FilesystemStore, local_path
+from mrec.zarr.store import FilesystemStore
 from mrec.zarr.write import codecs_of, sync_directory, write_array, write_group
 
 _LIVE: weakref.WeakSet[MetricsLog] = weakref.WeakSet()
@@ -48,7 +49,7 @@ class MetricsLog:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        name = local_path(path)
+        name = written_path(path)
         self.path = name
         self._root: str | None = None
         self._fd = -1

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mrec.errors import CommitError
+from mrec.extras import extra
 from mrec.stream.place import Guard, Place, no_guard
 
 
@@ -20,7 +21,8 @@ class ObjectStore(Place):
     verifies = False
 
     def __init__(self, store: Any, prefix: str = "") -> None:
-        import obstore
+        with extra("remote", type(self).__name__):
+            import obstore
 
         self._obstore = obstore
         self.store, self.prefix = store, prefix.strip("/")
@@ -30,7 +32,8 @@ class ObjectStore(Place):
     @classmethod
     def from_url(cls, url: str, **options: Any) -> ObjectStore:
         """The place that a URL names: s3://, gs://, az://, http:// ... options: those of obstore.store.from_url."""
-        from obstore.store import from_url
+        with extra("remote", f"opening {url}"):
+            from obstore.store import from_url
 
         made = cls(from_url(url, **options))
         made.name = url

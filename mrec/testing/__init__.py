@@ -6,6 +6,11 @@ Its parts serve by themselves: `schemas` and `frames` make what goes in, `Model`
 `assert_reads` compares.
 """
 
+from mrec.extras import extra
+
+with extra("testing", __name__):
+    import hypothesis as _hypothesis  # noqa: F401
+
 from mrec.testing.machine import WriterMachine
 from mrec.testing.model import Model, assert_same_frame
 from mrec.testing.routes import assert_reads

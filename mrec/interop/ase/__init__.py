@@ -4,12 +4,10 @@
 ASE finds the format through an entry point of the installed package; importing this module makes it known too.
 """
 
-from mrec.interop.coordinates import needed
+from mrec.extras import extra
 
-try:
+with extra("ase", __name__):
     from ase.io import formats as _formats
-except ImportError as e:
-    raise needed("ASE", __name__, "ase", e) from None
 
 from mrec.interop.ase.reader import read_mrec
 from mrec.interop.ase.writer import MrecTrajectory, write_mrec

@@ -7,12 +7,10 @@
 <MrecReader water.mrec with 10 frames of 3 atoms>
 """
 
-from mrec.interop.coordinates import needed
+from mrec.extras import extra
 
-try:
+with extra("mdanalysis", __name__):
     import MDAnalysis as _library
-except ImportError as e:
-    raise needed("MDAnalysis", __name__, "mdanalysis", e) from None
 
 from mrec.interop.mda.parser import MrecParser
 from mrec.interop.mda.reader import MrecReader

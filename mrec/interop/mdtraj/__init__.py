@@ -7,12 +7,10 @@
 <mdtraj.Trajectory with 10 frames, 3 atoms, 1 residues, without unitcells at ...>
 """
 
-from mrec.interop.coordinates import needed
+from mrec.extras import extra
 
-try:
+with extra("mdtraj", __name__):
     import mdtraj as _library
-except ImportError as e:
-    raise needed("mdtraj", __name__, "mdtraj", e) from None
 
 from mrec.interop.mdtraj import hook as _hook
 from mrec.interop.mdtraj.file import MrecTrajectoryFile, load_mrec
