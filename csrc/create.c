@@ -40,12 +40,15 @@ static int look(void *arg, const char *name, bool is_directory) {
  * directory, is ever removed for overwrite. */
 static mrec_status check_replaceable(mrec_vfs *vfs, const char *path, const mrec_options *options, mrec_error *error) {
     content c = {.any = false};
-    mrec_error local;
     if (!options->overwrite)
         return mrec_fail(error, MREC_E_EXISTS, path,
                          "there is something at this path already; pass overwrite=True to "
                          "replace it, or open it to append");
-    if (mrec_dir_list(vfs, path, look, &c, &local) != MREC_OK || (c.any && !(c.zarr && (c.section || !c.other))))
+    mrec_status status = mrec_dir_list(vfs, path, look, &c, error);
+    bool is_file = status != MREC_OK && error->sys_errno == ENOTDIR;
+    if (status != MREC_OK && !is_file)
+        return status;
+    if (is_file || (c.any && !(c.zarr && (c.section || !c.other))))
         return mrec_fail(error, MREC_E_EXISTS, path,
                          "what is there is no record, so it is not replaced; remove it first");
     return MREC_OK;

@@ -31,6 +31,16 @@ def test_a_failed_call_loses_nothing_published(scenario: Scenario, threads: int)
                 raise
 
 
+def test_a_directory_that_cannot_be_listed_is_not_said_to_be_no_record(tmp_path: Path) -> None:
+    teller, files = Teller(tmp_path / "a.mrec", COLUMN), FaultFiles()
+    teller.tell("C a X")
+    files.arm(2, error=errno.EIO)
+    with files, pytest.raises(OSError, match="cannot list") as raised:
+        mrec.TrajectoryWriter(teller.path, COLUMN.schema(), overwrite=True)
+    assert (raised.value.errno, files.calls[1]) == (errno.EIO, "l")
+    check(teller.path, COLUMN, teller.under_way, "published")
+
+
 def test_a_full_disk_with_room_made_goes_on(tmp_path: Path) -> None:
     files, path = FaultFiles(), tmp_path / "a.mrec"
     with files:
