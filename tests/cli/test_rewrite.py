@@ -255,7 +255,7 @@ def test_what_does_not_overlap_is_kept(run: Command, tmp_path: Path) -> None:
     run("cat", b, a, c, out, "--overlap", "first", "--overwrite")
     assert [(frame.step, frame["atoms"]["x"][0]) for frame in frames(out)] == found
     run("cat", a, b, c, out, "--overlap", "first", "--overwrite")
-    assert "b.mrec: 3 frames overlap" in run.err
+    assert "b.mrec: 3 overlapping frames left out" in run.err
     assert [frame.step for frame in frames(out)] == [-5, -1, 0, 10, 20, 90, 100]
 
 
