@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A real trajectory into a record and back: `make demo`.
+"""A real trajectory into a record and back, and a writer that is killed: `make demo`.
 
 Rhodopsin, 5547 atoms, 51 frames (tests/data/rhodopsin). An XTC keeps coordinates to 0.01 angstrom; so does the record.
-Leaves the record, the table and a picture in demo-out/.
+Leaves the records, the table and a picture in demo-out/.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,10 +39,11 @@ def main() -> None:
         sys.exit("the conversion failed")
     with mrec.open(path) as record:
         print(record.trajectory)
-        lines = [*sizes(path, record.trajectory), "", *compare(record.trajectory), "", *measure(record)]
+        trajectory = record.trajectory
+        lines = [*sizes(path, trajectory), "", *compare(trajectory), "", *kill(path), "", *measure(record)]
     (OUT / "table.txt").write_text("\n".join(lines) + "\n")
     print("\n".join(["", *lines]))
-    print(f"\nleft in {OUT.name}/: rhodopsin.mrec, table.txt, rhodopsin.png")
+    print(f"\nleft in {OUT.name}/: rhodopsin.mrec, killed.mrec, table.txt, rhodopsin.png")
 
 
 def sizes(path: Path, trajectory: Trajectory) -> Iterator[str]:
@@ -74,6 +76,35 @@ def compare(trajectory: Trajectory) -> Iterator[str]:
     yield "rounded to the grid of the XTC they are the XTC's own numbers, every one; steps, times and cells are equal"
     if worst > PRECISION / 2 or not same_grid:
         sys.exit(f"the record is {worst} A off, more than it states")
+
+
+def kill(path: Path) -> Iterator[str]:
+    """Kill a process that writes the frames over and over; exits when one that it had flushed is lost or wrong."""
+    killed = path.with_name("killed.mrec")
+    with subprocess.Popen([sys.executable, __file__, path, killed], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        flushed = next(n for n in map(int, writer.stdout) if n == 70)
+        writer.kill()
+    with mrec.open(path) as record, mrec.open(killed) as left:
+        frames, source = left.trajectory, record.trajectory
+        found = len(frames)
+        if found < flushed or any(frame["atoms"] != source[i % len(source)]["atoms"] for i, frame in enumerate(frames)):
+            sys.exit(f"{killed}: of {flushed} flushed frames {found} are there, or they are not what was written")
+    with mrec.TrajectoryWriter.open(killed) as again:
+        yield f"a writer was killed that had flushed {flushed} frames: {found} are there, each as it was written"
+        yield f"opened again, it goes on at frame {again.nframes}, after step {again.last_step}"
+
+
+def write(source: str, target: str) -> None:
+    """Append and flush frames until killed, and say after each how many there are."""
+    with mrec.open(source) as record:
+        frames = list(record.trajectory)
+        with mrec.TrajectoryWriter(target, record.trajectory.schema, overwrite=True) as writer:
+            while True:
+                frame = frames[writer.nframes % len(frames)]
+                writer.append(writer.nframes, box=frame.box, atoms=frame["atoms"])
+                writer.flush(durable=False)
+                print(writer.nframes, flush=True)
 
 
 def measure(record: mrec.Record) -> Iterator[str]:
@@ -117,4 +148,6 @@ def draw(times: np.ndarray, gyration: np.ndarray, deviation: np.ndarray, unit: s
 
 
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        write(*sys.argv[1:])
     main()
