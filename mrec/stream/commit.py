@@ -321,9 +321,8 @@ def _times_and_shapes(writer: StreamWriter, plan: Plan) -> Iterator[tuple[str, b
             for key, data, sealed in writer.time_part.objects(numpy_times(m.schema, times), shard):
                 m.objects[key] = sealed
                 yield key, data
-    if not m.indexed:
-        for name in (m.schema.time_dim, *m.schema.variables):
-            yield f"{name}/zarr.json", writer.metas[name].document(m.count).encode()
+    for name, (before, behind) in writer.growing.items():
+        yield f"{name}/zarr.json", f"{before}{m.count}{behind}".encode()
 
 
 def _new_times(writer: StreamWriter, plan: Plan) -> Iterator[tuple[int, list[Any]]]:

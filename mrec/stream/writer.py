@@ -68,7 +68,7 @@ class StreamWriter:
         manifest = life.manifest
         self.place, self.role, self.region, self.schema = life.place, life.role, life.region, manifest.schema
         self.manifest = manifest if life.role.owns else None
-        self.metas, self.checks, self.open_times = life.metas, life.checks, life.open_times
+        self.checks, self.open_times = life.checks, life.open_times
         self.partition, self.version = manifest.partition, manifest.version
         self.stream_id, self.epoch, self.base = manifest.stream_id, manifest.epoch, manifest.commit_seq
         self.fingerprint = self.schema.fingerprint(self.partition)
@@ -77,6 +77,8 @@ class StreamWriter:
         self.fence = Fence(life.place, life.role, manifest, life.claim, life.release)
         self._parts = {n: self._part(n, v, life.threads) for n, v in self.mine.items()}
         self.time_part = self._part(self.schema.time_dim, self.schema.node(self.schema.time_dim), 1)
+        grow = () if manifest.indexed else (self.schema.time_dim, *self.schema.variables)
+        self.growing = {n: life.metas[n].split_leading() for n in grow}  # documents, around the number of records
         self._static_parts = {n: self._part(n, v, life.threads) for n, v in self.my_statics.items()}
         self._known = manifest.copy()  # what of the stream this writer knows to be committed
         self._known.objects.clear()
