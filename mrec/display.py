@@ -25,6 +25,11 @@ ROWS, COLUMNS, CHARACTERS = 5, 12, 60
 # ---- text --------------------------------------------------------------------------------------------------------
 
 
+def counted(n: int, what: str) -> str:
+    """1 frame, 2 frames."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def text(value: Any) -> str:
     """A value for people: up to 8 digits, "-" for null, and nothing that a terminal would act upon."""
     if value is np.ma.masked or (np.ma.isMA(value) and np.ma.getmaskarray(value).all()):
@@ -97,7 +102,7 @@ def block_html(block: Block, name: str = "Block") -> str:
     """A block: its first rows, under the names and types of its columns."""
     shown = list(block.items())[:COLUMNS]
     more = len(block) - len(shown)
-    title = f"{name}: {block.nrows} row{'s' if block.nrows != 1 else ''}" + (f", {more} more columns" if more else "")
+    title = f"{name}: {counted(block.nrows, 'row')}" + (f", {more} more columns" if more else "")
     heads = [escape(column) + f"<br><small>{_short(_kind(values))}</small>" for column, values in shown]
     table = [[_short(text(values[i])) for _, values in shown] for i in range(min(ROWS, block.nrows))]
     if block.nrows > ROWS:

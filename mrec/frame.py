@@ -125,7 +125,9 @@ class Block(MutableMapping[str, Array]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        rows = f"{self.nrows} row{'s' if self.nrows != 1 else ''}"
+        from mrec.display import counted
+
+        rows = counted(self.nrows, "row")
         return f"<Block {rows}: {', '.join(f'{name} {_described(self[name])}' for name in self) or 'no columns'}>"
 
     def _repr_html_(self) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 from mrec.cli.choice import add_overwrite, note
 from mrec.cli.progress import progress
 from mrec.cli.rewrite import Plan, largest_rows, stored, write
-from mrec.cli.sizes import counted, disk_usage, human
+from mrec.cli.sizes import disk_usage, human
+from mrec.display import counted
 from mrec.errors import MrecError
 from mrec.frame import Frame
 from mrec.record.carry import carry

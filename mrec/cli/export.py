@@ -9,7 +9,8 @@ from typing import Any
 
 from mrec.cli.choice import add_frames, add_overwrite, check_ending, chosen, frames, note
 from mrec.cli.progress import progress
-from mrec.cli.sizes import counted, human
+from mrec.cli.sizes import human
+from mrec.display import counted
 from mrec.record.output import new_file
 
 _DESCRIPTION = "Write frames as text: extended XYZ (.extxyz) or PDB (.pdb)."

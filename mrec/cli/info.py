@@ -12,7 +12,8 @@ from typing import Any
 from mrec.box import Box
 from mrec.cli import collections
 from mrec.cli.head import number
-from mrec.cli.sizes import counted, disk_usage, human
+from mrec.cli.sizes import disk_usage, human
+from mrec.display import counted
 from mrec.frame import Frame
 
 
@@ -46,7 +47,7 @@ def summary(path: str) -> dict[str, Any]:
 
     with mrec.open(path) as record:
         size, files = disk_usage(path)
-        found: dict[str, Any] = {"bytes": size, "files": files, "meta": dict(record.meta)}
+        found: dict[str, Any] = {"bytes": size, "files": files, "meta": record.meta}
         for name in ("frame", "system"):
             section = getattr(record, name) if name in record else None
             if section is not None:

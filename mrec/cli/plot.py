@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mrec.cli.choice import add_frames, add_overwrite, check_ending, chosen, frames
-from mrec.cli.sizes import counted
+from mrec.display import counted
 from mrec.errors import MrecError, SchemaError
 from mrec.record.output import new_file
 

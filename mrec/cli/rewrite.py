@@ -14,7 +14,8 @@ import numpy as np
 from mrec.cli.choice import WrongCall, chosen, frames
 from mrec.cli.cut import BY_CONVENTION, cut_system
 from mrec.cli.progress import progress
-from mrec.cli.sizes import counted, disk_usage, human
+from mrec.cli.sizes import disk_usage, human
+from mrec.display import counted
 from mrec.errors import InvalidValue, MrecError, UnknownName
 from mrec.frame import Block, Frame
 from mrec.interop.atoms import AtomSource

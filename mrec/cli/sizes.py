@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sizes on disk, numbers of things, and how people read them."""
+"""Sizes on disk, and how people read them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,6 @@ def _size(path: str) -> int | None:
         return os.path.getsize(path)
     except FileNotFoundError:
         return None
-
-
-def counted(n: int, what: str) -> str:
-    """1 frame, 2 frames."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def human(size: float) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from mrec.cli import collections
 from mrec.cli.progress import counter
-from mrec.cli.sizes import counted, human
+from mrec.cli.sizes import human
+from mrec.display import counted
 from mrec.errors import NotARecord
 
 

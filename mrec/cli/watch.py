@@ -13,8 +13,8 @@ from collections import deque
 from typing import Any
 
 from mrec.cli.choice import WrongCall
-from mrec.cli.sizes import counted, disk_usage, human
-from mrec.display import text
+from mrec.cli.sizes import disk_usage, human
+from mrec.display import counted, text
 from mrec.errors import MrecError
 from mrec.trajectory.standing import DURABLE
 from mrec.trajectory.writer import lock_holder

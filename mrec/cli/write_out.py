@@ -8,7 +8,8 @@ import os
 
 from mrec.cli.choice import checked, chosen, frames, note
 from mrec.cli.progress import progress
-from mrec.cli.sizes import counted, human
+from mrec.cli.sizes import human
+from mrec.display import counted
 from mrec.interop import mdanalysis_out
 from mrec.interop.atoms import AtomSource
 from mrec.record.output import new_file

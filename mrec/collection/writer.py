@@ -68,7 +68,7 @@ class CollectionWriter:
         if not self.path:
             raise InvalidValue("the path of a collection is empty")
         self._overwrite = flag_option("overwrite", overwrite)
-        self._upload = upload_to(self.path, overwrite, options) if "://" in self.path else None
+        self._upload = upload_to(self.path, self._overwrite, options) if "://" in self.path else None
         if self._upload is None:
             no_options(options)
             self.path = os.path.abspath(self.path)

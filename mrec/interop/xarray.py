@@ -185,7 +185,7 @@ def open_trajectory(path: Any) -> Dataset:
         if n:
             for block, declared in schema.blocks.items():
                 variables.update(_block(name, trajectory, block, declared, n))
-        return Dataset({k: v for k, v in variables.items() if v is not None}, coords, dict(record.meta))
+        return Dataset({k: v for k, v in variables.items() if v is not None}, coords, record.meta)
 
 
 def _values(name: str, trajectory: Any) -> Variable | None:

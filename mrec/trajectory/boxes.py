@@ -76,6 +76,7 @@ class Boxes:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        n = len(self)
+        from mrec.display import counted
+
         what = "" if self.defined else " undefined"
-        return f"<Boxes of {n} frame{'s' if n != 1 else ''}{what}>"
+        return f"<Boxes of {counted(len(self), 'frame')}{what}>"

@@ -196,8 +196,10 @@ class Frames(Sequence[Frame]):
         return own.start + own.step * select.as_array(select.pick(frames, len(own), "frames")), False
 
     def __repr__(self) -> str:
+        from mrec.display import counted
+
         frames = self._range()
-        parts = [f"{len(frames)} frame{'s' if len(frames) != 1 else ''}"]
+        parts = [counted(len(frames), "frame")]
         if frames:
             (step, time), (last_step, last_time) = self.ends
             parts.append(f"steps {step} to {last_step}")
