@@ -124,7 +124,7 @@ install_requirements() {
         echo "setup: installing Python packages for $*" >&2
         echo "$wanted" >build/requirements.txt
         logged "pip could not install what build/requirements.txt lists; is there a network?" \
-            $venv/bin/python -m pip install --disable-pip-version-check -r build/requirements.txt
+            $venv/bin/python -m pip install --disable-pip-version-check --no-compile -r build/requirements.txt
         echo "$wanted" >"$stamp"
     fi
 }
