@@ -29,9 +29,10 @@ typedef struct request {
     ptrdiff_t stride;
     const int64_t *next; /* where the stretches begin that are wanted after these rows, `rows` each */
     uint64_t nnext, rows;
-    uint64_t planned;     /* chunks below this number are wanted in a row */
-    bool few;             /* the call needs few chunks */
-    const uint8_t *last;  /* numbers: the chunk that was read last, which the next rows may be in too */
+    uint64_t planned;    /* chunks below this number are wanted in a row */
+    bool few;            /* the call needs few chunks */
+    uint64_t passed;     /* it will not come back to chunks before this one of the first axis, nor will the next call */
+    const uint8_t *last; /* numbers: the chunk that was read last, which the next rows may be in too */
     mrec_item *last_item; /* that holds it, or NULL: the worker does */
     uint64_t last_number;
     mrec_item **held; /* strings: chunks that refs point into */
@@ -131,6 +132,7 @@ static mrec_status prepare(mrec_source *source, const mrec_array_spec *spec, mre
     set_strides(source);
     set_pipeline(source);
     source->cache = spec->cache;
+    atomic_init(&source->reached, UINT64_MAX);
     if (source->cache == NULL) {
         MREC_TRY(mrec_cache_new(source->vfs, 4, 0, &source->cache, error));
         source->own_cache = true;
@@ -287,7 +289,8 @@ static uint64_t wanted_rows(const mrec_source *source, const mrec_chunk *c, cons
 static mrec_fetch plan(const mrec_source *source, const mrec_chunk *c, request *want) {
     mrec_fetch fetch = {.worker = want->worker, .ahead = count_ahead(source, c, want)};
     fetch.straight = count_straight(source, c, want, &fetch.to);
-    fetch.keep = want->few && mrec_source_is_string(source);
+    const bool keep = want->few && (source->spec.ndim == 0 || c->at[0] >= want->passed);
+    fetch.keep = keep && mrec_source_is_string(source);
     if (fetch.straight > 0 || mrec_source_is_string(source) || source->spec.ndim == 0)
         return fetch;
     uint64_t first, rows = source->spec.chunk[0], n = wanted_rows(source, c, want, &first);
@@ -299,7 +302,7 @@ static mrec_fetch plan(const mrec_source *source, const mrec_chunk *c, request *
         fetch.skip = first * row_bytes;
         fetch.size = n * row_bytes;
     } else {
-        fetch.keep = want->few && (n < rows || !wants_rows(source, want)); /* what was wanted whole seldom is again */
+        fetch.keep = keep && (n < rows || !wants_rows(source, want)); /* what was wanted whole seldom is again */
     }
     return fetch;
 }
@@ -394,8 +397,10 @@ static uint64_t run_length(const int64_t *starts, uint64_t n, uint64_t rows, ptr
     return run;
 }
 
-/* How many chunks a call needs at most decides what becomes of them. */
-static void estimate(const mrec_source *source, const int64_t *starts, uint64_t n, request *want) {
+/* How many chunks a call needs at most decides what becomes of them; and whether it goes on where the one before it
+ * ended: a reader that goes through an array from its beginning to its end comes back to none but the last of a call.
+ */
+static void estimate(mrec_source *source, const int64_t *starts, uint64_t n, request *want) {
     uint64_t rows = source->spec.ndim ? source->spec.chunk[0] : 1, each = want->rows / rows + 2, all, bytes;
     uint64_t first = (uint64_t)starts[0] / rows, last = ((uint64_t)starts[n - 1] + want->rows - 1) / rows;
     if (n == 1)
@@ -404,6 +409,8 @@ static void estimate(const mrec_source *source, const int64_t *starts, uint64_t 
         all = UINT64_MAX;
     if (n > 1 && starts[0] <= starts[n - 1] && last - first < all)
         all = last - first + 1;
+    bool goes_on = first >= atomic_exchange_explicit(&source->reached, last, memory_order_relaxed);
+    want->passed = goes_on && last > first + 1 ? last : 0;
     uint64_t budget = source->plain ? KEPT_PLAIN : mrec_cache_budget(source->cache) / KEPT_SHARE;
     want->few =
         mrec_mul(all, source->chunks_per_row, &all) && mrec_mul(all, source->chunk_bytes, &bytes) && bytes <= budget;

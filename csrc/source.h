@@ -8,6 +8,7 @@
 #include "vlen.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct mrec_source {
     mrec_vfs *vfs;
@@ -26,6 +27,7 @@ struct mrec_source {
     bool in_rows;                           /* chunks follow one another as their rows do, also in a shard */
     bool close_rows;                        /* the rows of a decoded chunk are rows of the array, close together */
     ptrdiff_t chunk_strides[MREC_MAX_AXES]; /* of the array's axes in a decoded chunk */
+    _Atomic uint64_t reached;               /* the chunk along the first axis that the last call ended in */
     pthread_rwlock_t lock;                  /* the length, which a refresh changes */
 };
 

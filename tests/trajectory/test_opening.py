@@ -78,7 +78,36 @@ def test_unverified_an_index_is_believed_no_more(tmp_path: Path) -> None:
         mrec.open(path, verify=False).trajectory.read("atoms", "x", frames=[4])
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the system does not count what is read")
+def bytes_read() -> int:
+    """By this process so far."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(lines[0].removeprefix("rchar: "))
+
+
+counted = pytest.mark.skipif(sys.platform != "linux", reason="the system does not count what is read")
+
+
+@counted
+def test_who_goes_through_leaves_the_last_chunk(tmp_path: Path) -> None:
+    """What a call of its own wants stays; of a pass through the array only the chunk it got to."""
+    path = tmp_path / "a.mrec"
+    x = large(path, 1e-3)
+    trajectory = mrec.open(path).trajectory
+
+    def costs(*frames: int) -> bool:
+        before = bytes_read()
+        found = trajectory.read("atoms", "x", frames=frames, rows=[1, 7])
+        assert np.abs(found - x[list(frames)][:, [1, 7]]).max() < 1e-3
+        return bytes_read() - before > 2000
+
+    assert costs(1, 2, 3) and costs(4, 5, 6) and costs(7, 9, 11)
+    assert not costs(1) and not costs(2) and not costs(6) and not costs(11)
+    assert costs(5) and costs(4) and costs(9)
+    assert not costs(4, 5, 9)
+    assert costs(0, 8, 10) and not costs(8)  # not where the one before it ended
+
+
+@counted
 def test_unverified_only_what_is_wanted_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.mrec"
     x = large(path)
@@ -86,13 +115,9 @@ def test_unverified_only_what_is_wanted_is_read(tmp_path: Path) -> None:
     def read(**options: bool) -> int:
         trajectory = mrec.open(path, **options).trajectory
         trajectory[0]  # documents and index
-        before = count()
+        before = bytes_read()
         assert np.array_equal(trajectory.read("atoms", "x", rows=slice(17, 19)), x[:, 17:19])
-        return count() - before
-
-    def count() -> int:
-        lines = Path("/proc/self/io").read_text().splitlines()
-        return int(lines[0].removeprefix("rchar: "))
+        return bytes_read() - before
 
     assert read() >= FRAMES * ATOMS * 8
     assert read(verify=False) < 50 * FRAMES + 1000
