@@ -222,7 +222,7 @@ def main() -> None:
             rounds = arguments.rounds if count > 20 else 3
             with folder() as root:
                 wrote = writing(root, codec, sets, rounds, count > 20)
-                found = reading(root / "mrec", root / "atlas", rounds)
+                found = reading(root / "mrec", root / "atlas", 3 * arguments.rounds)
             seconds = [f"{wrote[who]:.3f} s" if who in wrote else "" for who in ("mrec", "atlas", "zarr")]
             ratios = [
                 wrote["atlas"] / wrote["mrec"],

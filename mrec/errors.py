@@ -81,6 +81,10 @@ class ForkedHandle(MrecError, RuntimeError):
     """The handle belongs to the parent process."""
 
 
+class MissingLibrary(MrecError, ImportError):
+    """A library that comes with an extra, `pip install 'mrec[...]'`, is not installed."""
+
+
 class RegionError(MrecError, ValueError):
     """A region of a stream outside its dimensions, or along one that is not cut."""
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mrec.errors import MissingLibrary
+
 
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-    """Around an import: an ImportError says, on one line, what needs the library, and which extra brings it."""
+    """Around an import: MissingLibrary says, on one line, what needs the library, and which extra brings it."""
     try:
         yield
     except ImportError as e:
         library = (e.name or "a library").partition(".")[0]
-        raise ImportError(f"{what} needs {library} ({e}): pip install 'mrec[{name}]'", name=e.name) from None
+        raise MissingLibrary(f"{what} needs {library} ({e}): pip install 'mrec[{name}]'", name=e.name) from None

@@ -48,6 +48,9 @@ def test_completion_offers_all_that_is_public() -> None:
         ("MDAnalysis", "mdanalysis", "import mrec.interop.mda"),
         ("mdtraj", "mdtraj", "import mrec.interop.mdtraj"),
         ("xarray", "xarray", "import mrec.interop.xarray"),
+        ("matplotlib", "plot", "from mrec.cli.plot import draw; draw('', None, [])"),
+        ("nglview", "view", "from mrec.interop.nglview import view; view([])"),
+        ("MDAnalysis", "convert", "from mrec.interop.mdanalysis_out import library; library('this')"),
     ],
 )
 def test_a_library_that_is_missing_is_told_with_the_extra_that_brings_it(
@@ -59,6 +62,6 @@ def test_a_library_that_is_missing_is_told_with_the_extra_that_brings_it(
     call = [sys.executable, "-c", lines.format(library=library, path=str(tmp_path / "set"))]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ImportError: ") and f"needs {library} (" in last
+    assert last.startswith("mrec.errors.MissingLibrary: ") and f"needs {library} (" in last
     assert last.endswith(f"pip install 'mrec[{extra}]'")
     assert "During handling" not in done.stderr

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from mrec.errors import MrecError
+from mrec.extras import extra
 
 ATOMS_PER_VOLUME = 0.1  # of water, per cubic angstrom
 #: Atoms times frames of a data set.
@@ -151,10 +152,8 @@ def real(*files: Path) -> np.ndarray:
     for path in files:
         if not path.exists():
             raise MrecError(f"{path} is not there; file:PATH takes any trajectory that MDAnalysis reads")
-    try:
+    with extra("bench", "reading a file"):
         universe = import_module("MDAnalysis").Universe
-    except ImportError as e:
-        raise MrecError(f"a file is read by MDAnalysis ({e}): pip install 'mrec[bench]'") from None
     with TemporaryDirectory() as folder:  # MDAnalysis leaves a file of its own beside what it reads
         links = [Path(folder) / path.name for path in files]
         for link, path in zip(links, files, strict=True):

@@ -13,7 +13,8 @@ import numpy as np
 
 from mrec.cli.choice import add_frames, add_overwrite, check_ending, chosen, frames
 from mrec.display import counted
-from mrec.errors import MrecError, SchemaError
+from mrec.errors import SchemaError
+from mrec.extras import extra
 from mrec.record.output import new_file
 
 
@@ -69,10 +70,8 @@ def series(view: Any, name: str) -> Series:
 
 def draw(label: str, x: np.ndarray, lines: list[Series], title: str = "") -> Any:
     """A matplotlib figure with a panel for each series."""
-    try:
+    with extra("plot", "plot"):
         figure_class = import_module("matplotlib.figure").Figure
-    except ImportError as e:
-        raise MrecError(f"plot needs matplotlib ({e}): pip install 'mrec[plot]'") from None
     figure = figure_class(figsize=(8, 1 + 2.5 * len(lines)), layout="constrained")
     panels = figure.subplots(len(lines), 1, sharex=True, squeeze=False)[:, 0]
     for panel, line in zip(panels, lines, strict=True):

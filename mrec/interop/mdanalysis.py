@@ -17,6 +17,7 @@ import numpy as np
 
 from mrec.box import Box
 from mrec.errors import MrecError
+from mrec.extras import extra
 from mrec.frame import Block, Frame
 from mrec.interop.mdanalysis_topology import topology_of
 
@@ -150,12 +151,9 @@ def _format(path: str) -> str | None:
 
 
 def _library(path: str) -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return import_module("MDAnalysis")
-    except ImportError as e:
-        raise MrecError(f"reading {path} needs MDAnalysis ({e}): pip install 'mrec[convert]'") from None
+    with extra("convert", f"reading {path}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return import_module("MDAnalysis")
 
 
 def _linked(private: str, folder: str, path: str) -> str:

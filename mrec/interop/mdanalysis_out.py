@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mrec.errors import MrecError
+from mrec.extras import extra
 from mrec.interop.atoms import Atoms, AtomSource, residues_of, same_number, standard
 from mrec.interop.mdanalysis_topology import ATOMS, RESIDUES
 
@@ -91,13 +92,10 @@ def format_of(path: str) -> Format:
 
 
 def library(what: str) -> Any:
-    """MDAnalysis; MrecError says how to get it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return import_module("MDAnalysis")
-    except ImportError as e:
-        raise MrecError(f"{what} needs MDAnalysis ({e}): pip install 'mrec[convert]'") from None
+    """MDAnalysis; MissingLibrary says how to get it."""
+    with extra("convert", what), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return import_module("MDAnalysis")
 
 
 def selected(source: AtomSource, selection: str) -> np.ndarray:

@@ -12,15 +12,14 @@ import numpy as np
 
 import mrec.record
 from mrec.errors import MrecError
+from mrec.extras import extra
 from mrec.interop.atoms import Atoms, AtomSource
 
 
 def view(frames: Any, **options: Any) -> Any:
-    """An `nglview.NGLWidget` of a trajectory or a slice of one; MrecError without nglview."""
-    try:
+    """An `nglview.NGLWidget` of a trajectory or a slice of one; MissingLibrary without nglview."""
+    with extra("view", "view()"):
         nglview = import_module("nglview")
-    except ImportError as e:
-        raise MrecError(f"view() needs nglview ({e}): pip install 'mrec[view]'") from None
     if not len(frames):
         raise MrecError("there is no frame to show")
     with mrec.record.open(frames._trajectory._store.root) as record:

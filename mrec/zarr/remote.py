@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from mrec._core import Cache, Objects
-from mrec.errors import MrecError
+from mrec.errors import MissingLibrary, MrecError
 from mrec.zarr import zipdir
 from mrec.zarr import zipformat as z
 from mrec.zarr.store import DEFAULT, Reading, Store
@@ -365,7 +365,7 @@ def remote_store(objects: Any, path: str = "", reading: Reading = DEFAULT) -> St
 def open_url(url: str, reading: Reading = DEFAULT) -> Store:
     """The store that a URL names, through fsspec, or where that has no such protocol through obstore.
 
-    ImportError names what is to be installed. Credentials come from where these libraries look for them.
+    MissingLibrary names what is to be installed. Credentials come from where these libraries look for them.
     """
     try:
         from fsspec.core import url_to_fs
@@ -376,7 +376,7 @@ def open_url(url: str, reading: Reading = DEFAULT) -> Store:
         found = _through_obstore(url, reading)
         if found is None:
             scheme = url.partition("://")[0]
-            raise ImportError(f"to open {scheme}:// install mrec[remote], or what fsspec names: {e}") from None
+            raise MissingLibrary(f"to open {scheme}:// install mrec[remote], or what fsspec names: {e}") from None
         return found
 
 

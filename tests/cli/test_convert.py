@@ -272,7 +272,7 @@ def test_a_wrong_call_is_exit_code_2(words: list[str]) -> None:
 
 
 def test_without_mdanalysis(tmp_path: Path) -> None:
-    (tmp_path / "MDAnalysis.py").write_text("raise ImportError('No module named MDAnalysis')")
+    (tmp_path / "MDAnalysis.py").write_text("raise ModuleNotFoundError('No module named MDAnalysis', name=__name__)")
     environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     done = mrec("convert", RHODOPSIN / "md_1u19.xtc", tmp_path / "out.mrec", code=1, env=environment)
     assert "needs MDAnalysis" in done.stderr
