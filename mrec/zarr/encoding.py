@@ -89,8 +89,10 @@ class GenericEncoder:
         counts = [s // c for s, c in zip(values.shape, shard.chunk_shape, strict=True)]
         chunks = []
         for at in itertools.product(*map(range, counts)):
-            place: Any = tuple(slice(i * c, (i + 1) * c) for i, c in zip(at, shard.chunk_shape, strict=True))
-            chunks.append(self._encode(values[place], shard.inner))
+            place: tuple[Any, ...] = tuple(
+                slice(i * c, (i + 1) * c) for i, c in zip(at, shard.chunk_shape, strict=True)
+            )
+            chunks.append(self._encode(values[(*place, ...)], shard.inner))  # of no axes still an array
         return None if all(chunk is None for chunk in chunks) else _assemble(shard, chunks)
 
 

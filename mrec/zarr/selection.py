@@ -123,7 +123,10 @@ def _gather(axes: list[Axis], read_box: ReadBox) -> np.ndarray:
             found = room(tuple(sum(axis.sizes) for axis in axes), values.dtype)
         starts = [sum(axis.sizes[:i]) for axis, i in zip(axes, numbers, strict=True)]
         found[tuple(slice(a, a + n) for a, n in zip(starts, values.shape, strict=True))] = values
-    return _read(tuple((0, 0, 1) for _ in axes), read_box) if found is None else found
+    if found is None:  # some index array is empty
+        nothing = _read(tuple((0, 0, 1) for _ in axes), read_box)
+        found = room(tuple(sum(axis.sizes) for axis in axes), nothing.dtype)
+    return found
 
 
 def _points(axes: list[Axis]) -> tuple[list[int], set[tuple[int, ...]]] | None:

@@ -81,6 +81,9 @@ def test_we_read_what_zarr_writes(tmp_path_factory, array, data):
     meta, values = meta_of(array), array[1]
     (path / "zarr.json").write_text(meta.document())
     theirs(path)[...] = values
+    if not same(theirs(path)[...], values):  # it takes any complex NaN for a fill that is another
+        assert values.dtype.kind == "c" and np.isnan(array[2])
+        reject()
     found = mrec.zarr.open(path)
     assert found.shape == values.shape and same(found[...], values)
     for _ in range(4):

@@ -139,6 +139,29 @@ def test_what_selects_nothing(root, key):
         array[key]
 
 
+@pytest.mark.parametrize(
+    "key", [([], [], slice(2, None, -2)), (slice(None), [], [[0], [2]]), ([[]], 1, np.empty((2, 0), int))]
+)
+def test_no_points_beside_other_axes(root, key):
+    values = np.arange(24).reshape(2, 3, 4)
+    array = root.create_array("a", data=values, chunks=(1, 1, 1))
+    assert array[key].shape == values[key].shape and array[key].dtype == values.dtype
+
+
+@pytest.mark.parametrize("value", ["", "word"])
+@pytest.mark.parametrize("last", [[], [{"name": "crc32c"}]], ids=["nested", "around"])
+def test_a_single_string_in_shards(root, last, value):
+    def shard(*codecs):
+        index = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        form = {"chunk_shape": [], "codecs": list(codecs), "index_codecs": index, "index_location": "end"}
+        return {"name": "sharding_indexed", "configuration": form}
+
+    inner = shard({"name": "vlen-utf8"})
+    array = root.create_array("a", (), "string", codecs=[inner, *last] if last else [shard(inner)])
+    array[...] = value
+    assert mrec.zarr.open(root.store, "a")[()] == value
+
+
 def test_where_values_go(root):
     array, values = root.create_array("a", data=VALUES, chunks=(2, 4)), VALUES.copy()
     for key, given in [
