@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state machine of mrec.testing, read by zarr-python and molrs too; the figures go to build/results/prop.json.
+"""The state machine of mrec.testing, read by zarr-python and molrs too, with figures in build/results/prop.json; and
+tests/zarr/test_prop.py at length, as many arrays a test.
 
 MREC_EXAMPLES=100 runs fewer, MREC_SEED draws others.
 """
@@ -7,6 +8,8 @@ MREC_EXAMPLES=100 runs fewer, MREC_SEED draws others.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 import traceback
 from collections import Counter
@@ -74,3 +77,8 @@ def test_any_turn_of_calls() -> None:
     seen, failures = in_parts(many, EXAMPLES, A_TIME, SEED)
     save("prop", SEED, time.monotonic() - started, {"examples": EXAMPLES, **seen, "failures": failures})
     assert not failures, failures[0]
+
+
+def test_arrays_of_any_kind() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/zarr/test_prop.py"]
+    subprocess.run(command, env={**os.environ, "MREC_EXAMPLES": str(EXAMPLES)}, check=True)

@@ -1,6 +1,6 @@
 """Arrays of any kind, ours and other programs': what one writes the others read, bit for bit.
 
-MREC_EXAMPLES says how many are drawn, MREC_SEED which; tests/long/test_prop_arrays.py draws more.
+MREC_EXAMPLES says how many are drawn, MREC_SEED which; tests/long/test_prop.py draws more.
 """
 
 from __future__ import annotations
