@@ -25,8 +25,8 @@ LIBRARIES = os.environ.get("MREC_LDFLAGS") or subprocess.check_output(
     ["pkg-config", "--libs", "libdeflate", "libzstd"], text=True
 )
 #: What calls into the core, without the tests that preload a library of their own.
-SUITE = ["kernels", "zarr", "trajectory", "record", "pack", "flips", "test_frame.py", "test_box.py"]
-NOT = ["--deselect=tests/pack/test_faults.py"]
+SUITE = ["kernels", "zarr", "trajectory", "record", "collection", "pack", "flips", "test_frame.py", "test_box.py"]
+NOT = [f"--ignore=tests/{name}.py" for name in ("pack/test_faults", "record/test_faults", "collection/test_kill")]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_python_under_the_address_sanitizer(tmp_path: Path, outcomes: dict[str, 
     tree = BUILD / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     ignore = shutil.ignore_patterns("__pycache__", "*.so")
-    for name in ("mrec", "csrc", "tests"):
+    for name in ("mrec", "csrc", "tests", "examples"):
         shutil.copytree(ROOT / name, tree / name, ignore=ignore)
     for name in ("setup.py", "pyproject.toml", "conftest.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
