@@ -298,7 +298,7 @@ mrec_status mrec_array_document(const mrec_array *array, uint64_t length, mrec_b
     return mrec_buffer_add(out, array->suffix, strlen(array->suffix), error);
 }
 
-mrec_status mrec_array_write_document(mrec_array *array, uint64_t ahead, bool durable, mrec_error *error) {
+mrec_status mrec_array_write_document(mrec_array *array, uint64_t ahead, mrec_replacements *synced, mrec_error *error) {
     const bool there = array->doc_length != MREC_NO_DOCUMENT;
     if (there && (ahead ? array->doc_length >= array->length : array->doc_length == array->length))
         return MREC_OK;
@@ -308,7 +308,7 @@ mrec_status mrec_array_write_document(mrec_array *array, uint64_t ahead, bool du
     mrec_buffer text = {0};
     mrec_status status = mrec_array_document(array, length, &text, error);
     if (status == MREC_OK)
-        status = mrec_document_write(array->store->files.vfs, &array->doc, text.data, text.size, durable, error);
+        status = mrec_document_write(array->store->files.vfs, &array->doc, text.data, text.size, synced, error);
     mrec_buffer_free(&text);
     if (status == MREC_OK)
         array->doc_length = length;

@@ -78,7 +78,7 @@ mrec_status mrec_array_document(const mrec_array *, uint64_t length, mrec_buffer
 
 /* Write zarr.json when its length is not the present one. `ahead`, when it is not 0: it may be longer, and is made
  * longer by an eighth and more, in multiples of so many rows. */
-mrec_status mrec_array_write_document(mrec_array *, uint64_t ahead, bool durable, mrec_error *);
+mrec_status mrec_array_write_document(mrec_array *, uint64_t ahead, mrec_replacements *synced, mrec_error *);
 
 /* The last chunk of an array with rows that has landed. */
 mrec_status mrec_array_tail(mrec_array *, mrec_tail *, mrec_error *);

@@ -11,14 +11,36 @@
 
 typedef struct walk {
     mrec_vfs *vfs;
-    bool durable, all, ahead;
+    bool all, ahead;
     mrec_buffer *out; /* of the durable file */
     bool first;
+    mrec_replacements *synced; /* documents; NULL: unsynced ones */
+    mrec_shard *shards[MREC_MAX_TOGETHER];
+    size_t nshards;
 } walk;
 
 static mrec_status land(void *arg, mrec_node node, mrec_error *error) {
     (void)arg;
     return node.array ? mrec_array_land(node.array, error) : MREC_OK;
+}
+
+static mrec_status sync_collected(walk *w, mrec_error *error) {
+    mrec_status status = mrec_shards_sync(w->shards, w->nshards, error);
+    w->nshards = 0;
+    return status;
+}
+
+/* Those whose files are open; sync_data opens the others, which may close these. */
+static mrec_status collect_unsynced(void *arg, mrec_node node, mrec_error *error) {
+    walk *w = arg;
+    for (size_t i = 0; node.array && i < node.array->nshards; i++) {
+        if (!mrec_shard_is_open_unsynced(node.array->shards[i]))
+            continue;
+        if (w->nshards == MREC_MAX_TOGETHER)
+            MREC_TRY(sync_collected(w, error));
+        w->shards[w->nshards++] = node.array->shards[i];
+    }
+    return MREC_OK;
 }
 
 static mrec_status sync_data(void *arg, mrec_node node, mrec_error *error) {
@@ -33,8 +55,8 @@ static mrec_status close_files(void *arg, mrec_node node, mrec_error *error) {
 
 static mrec_status write_document(void *arg, mrec_node node, mrec_error *error) {
     const walk *w = arg;
-    return node.array ? mrec_array_write_document(node.array, w->ahead ? node.every_frame : 0, w->durable, error)
-                      : mrec_group_write(w->vfs, node.group, w->durable, error);
+    return node.array ? mrec_array_write_document(node.array, w->ahead ? node.every_frame : 0, w->synced, error)
+                      : mrec_group_write(w->vfs, node.group, w->synced, error);
 }
 
 static mrec_status sync_dirs(void *arg, mrec_node node, mrec_error *error) {
@@ -121,18 +143,38 @@ static mrec_status print_durable(mrec_sequence *seq, mrec_buffer *out, mrec_erro
     return mrec_buffer_print(out, error, "}}\n");
 }
 
-mrec_status mrec_commit_durable_file(mrec_sequence *seq, bool durable, mrec_error *error) {
+/* `synced` as of a document. */
+static mrec_status write_durable_file(mrec_sequence *seq, mrec_replacements *synced, mrec_error *error) {
+    mrec_vfs *vfs = seq->store.files.vfs;
     mrec_buffer text = {0};
     char *path = mrec_path_join(seq->marker.dir, ".durable");
     mrec_status status = path ? print_durable(seq, &text, error) : mrec_fail_memory(error);
     if (status == MREC_OK)
-        status = mrec_file_replace(seq->store.files.vfs, path, text.data, text.size, durable, error);
-    if (status == MREC_OK && durable)
-        status = mrec_dir_sync(seq->store.files.vfs, seq->marker.dir, error);
-    if (status == MREC_OK)
-        status = mrec_sequence_visit(seq, remember_places, NULL, error);
+        status = synced ? mrec_file_prepare(vfs, path, text.data, text.size, synced, error)
+                        : mrec_file_replace(vfs, path, text.data, text.size, false, error);
     mrec_buffer_free(&text);
     free(path);
+    return status;
+}
+
+/* The next one that is settled is .durable. */
+static mrec_status name_durable_file(mrec_sequence *seq, mrec_replacements *synced, mrec_error *error) {
+    mrec_vfs *vfs = seq->store.files.vfs;
+    MREC_TRY(mrec_files_name(vfs, synced, 1, error));
+    MREC_TRY(mrec_dir_sync(vfs, seq->marker.dir, error));
+    return mrec_sequence_visit(seq, remember_places, NULL, error);
+}
+
+mrec_status mrec_commit_durable_file(mrec_sequence *seq, bool durable, mrec_error *error) {
+    mrec_vfs *vfs = seq->store.files.vfs;
+    mrec_replacements synced = {0};
+    mrec_status status = write_durable_file(seq, durable ? &synced : NULL, error);
+    if (status == MREC_OK && durable)
+        status = mrec_files_settle(vfs, &synced, error);
+    if (status == MREC_OK)
+        status =
+            durable ? name_durable_file(seq, &synced, error) : mrec_sequence_visit(seq, remember_places, NULL, error);
+    mrec_files_drop(vfs, &synced);
     return status;
 }
 
@@ -145,21 +187,48 @@ static mrec_status remove_durable_file(mrec_sequence *seq, bool durable, mrec_er
 
 /* ---- marker and whole ---- */
 
-mrec_status mrec_commit_marker(mrec_sequence *seq, bool live, bool durable, mrec_error *error) {
+static mrec_status write_marker(mrec_sequence *seq, bool live, mrec_replacements *synced, mrec_error *error) {
     mrec_buffer text = {0};
-    mrec_vfs *vfs = seq->store.files.vfs;
     mrec_status status = mrec_sequence_marker(seq, live, &text, error);
     if (status == MREC_OK)
-        status = mrec_document_write(vfs, &seq->marker, text.data, text.size, durable, error);
-    if (status == MREC_OK && durable)
-        status = mrec_document_sync_dirs(vfs, &seq->marker, error);
+        status = mrec_document_write(seq->store.files.vfs, &seq->marker, text.data, text.size, synced, error);
+    mrec_buffer_free(&text);
+    return status;
+}
+
+/* The next one that is settled is the marker. */
+static mrec_status name_marker(mrec_sequence *seq, mrec_replacements *synced, mrec_error *error) {
+    mrec_vfs *vfs = seq->store.files.vfs;
+    MREC_TRY(mrec_files_name(vfs, synced, 1, error));
+    return mrec_document_sync_dirs(vfs, &seq->marker, error);
+}
+
+mrec_status mrec_commit_marker_text(mrec_sequence *seq, const void *text, size_t n, mrec_error *error) {
+    mrec_vfs *vfs = seq->store.files.vfs;
+    mrec_replacements synced = {0};
+    mrec_status status = mrec_document_write(vfs, &seq->marker, text, n, &synced, error);
+    if (status == MREC_OK)
+        status = mrec_files_settle(vfs, &synced, error);
+    if (status == MREC_OK)
+        status = name_marker(seq, &synced, error);
+    mrec_files_drop(vfs, &synced);
+    return status;
+}
+
+mrec_status mrec_commit_marker(mrec_sequence *seq, bool live, bool durable, mrec_error *error) {
+    mrec_buffer text = {0};
+    if (!durable)
+        return write_marker(seq, live, NULL, error);
+    mrec_status status = mrec_sequence_marker(seq, live, &text, error);
+    if (status == MREC_OK)
+        status = mrec_commit_marker_text(seq, text.data, text.size, error);
     mrec_buffer_free(&text);
     return status;
 }
 
 /* An unsynced landing need not replace what can stand longer: a document each would cost more than small frames do. */
-static mrec_status write_documents(mrec_sequence *seq, bool durable, bool ahead, mrec_error *error) {
-    walk w = {.vfs = seq->store.files.vfs, .durable = durable, .ahead = ahead};
+static mrec_status write_documents(mrec_sequence *seq, mrec_replacements *synced, bool ahead, mrec_error *error) {
+    walk w = {.vfs = seq->store.files.vfs, .synced = synced, .ahead = ahead};
     return mrec_sequence_visit(seq, write_document, &w, error);
 }
 
@@ -176,12 +245,57 @@ void mrec_commit_close_files(mrec_sequence *seq) {
 }
 
 mrec_status mrec_commit_documents(mrec_sequence *seq, bool durable, mrec_error *error) {
-    return write_documents(seq, durable, false, error);
+    mrec_vfs *vfs = seq->store.files.vfs;
+    mrec_replacements synced = {0};
+    mrec_status status = write_documents(seq, durable ? &synced : NULL, false, error);
+    if (status == MREC_OK)
+        status = mrec_files_settle(vfs, &synced, error);
+    if (status == MREC_OK)
+        status = mrec_files_name(vfs, &synced, synced.n, error);
+    mrec_files_drop(vfs, &synced);
+    return status;
 }
 
 mrec_status mrec_commit_directories(mrec_sequence *seq, bool all, mrec_error *error) {
     walk w = {.vfs = seq->store.files.vfs, .all = all};
     return mrec_sequence_visit(seq, sync_dirs, &w, error);
+}
+
+/* What is open is synced together, then the rest, and the directories of new files. */
+static mrec_status sync_all_data(mrec_sequence *seq, mrec_error *error) {
+    walk w = {0};
+    MREC_TRY(mrec_sequence_visit(seq, collect_unsynced, &w, error));
+    MREC_TRY(sync_collected(&w, error));
+    return mrec_sequence_visit(seq, sync_data, NULL, error);
+}
+
+static mrec_status name_in_order(mrec_sequence *seq, mrec_replacements *synced, bool closing, mrec_error *error) {
+    walk w = {.vfs = seq->store.files.vfs};
+    MREC_TRY(mrec_files_name(w.vfs, synced, synced->n - 2, error));
+    MREC_TRY(mrec_commit_directories(seq, closing, error));
+    MREC_TRY(name_durable_file(seq, synced, error));
+    if (closing) {
+        MREC_TRY(mrec_sequence_visit(seq, sync_document, &w, error));
+        MREC_TRY(mrec_sequence_visit(seq, close_files, NULL, error));
+    }
+    return name_marker(seq, synced, error);
+}
+
+/* Documents, .durable and the marker are synced together, and get their names one after the other. */
+static mrec_status publish_synced(mrec_sequence *seq, bool closing, mrec_error *error) {
+    mrec_vfs *vfs = seq->store.files.vfs;
+    mrec_replacements synced = {0};
+    mrec_status status = write_documents(seq, &synced, false, error);
+    if (status == MREC_OK)
+        status = write_durable_file(seq, &synced, error);
+    if (status == MREC_OK)
+        status = write_marker(seq, !closing, &synced, error);
+    if (status == MREC_OK)
+        status = mrec_files_settle(vfs, &synced, error);
+    if (status == MREC_OK)
+        status = name_in_order(seq, &synced, closing, error);
+    mrec_files_drop(vfs, &synced);
+    return status;
 }
 
 mrec_status mrec_commit(mrec_sequence *seq, mrec_commit_kind kind, mrec_error *error) {
@@ -190,19 +304,14 @@ mrec_status mrec_commit(mrec_sequence *seq, mrec_commit_kind kind, mrec_error *e
     MREC_TRY(mrec_lock_check(seq->store.files.lock, error));
     MREC_TRY(mrec_store_settle(&seq->store, error));
     MREC_TRY(mrec_sequence_visit(seq, land, NULL, error));
-    if (durable)
-        MREC_TRY(mrec_sequence_visit(seq, sync_data, NULL, error));
-    MREC_TRY(write_documents(seq, durable, kind == MREC_COMMIT_AUTO, error));
-    if (durable)
-        MREC_TRY(mrec_commit_directories(seq, closing, error));
-    if (durable)
-        MREC_TRY(mrec_commit_durable_file(seq, true, error));
-    if (kind == MREC_COMMIT_CLOSE) {
-        walk w = {.vfs = seq->store.files.vfs};
-        MREC_TRY(mrec_sequence_visit(seq, sync_document, &w, error));
+    if (durable) {
+        MREC_TRY(sync_all_data(seq, error));
+        MREC_TRY(publish_synced(seq, closing, error));
+        return closing ? remove_durable_file(seq, true, error) : MREC_OK;
     }
+    MREC_TRY(write_documents(seq, NULL, kind == MREC_COMMIT_AUTO, error));
     if (closing)
         MREC_TRY(mrec_sequence_visit(seq, close_files, NULL, error));
-    MREC_TRY(mrec_commit_marker(seq, !closing, durable, error));
-    return closing ? remove_durable_file(seq, durable, error) : MREC_OK;
+    MREC_TRY(write_marker(seq, !closing, NULL, error));
+    return closing ? remove_durable_file(seq, false, error) : MREC_OK;
 }

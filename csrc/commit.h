@@ -20,10 +20,11 @@ void mrec_commit_close_files(mrec_sequence *);
 
 /* Parts of it, for creation and opening: every document that is stale, with exact lengths, its bytes synced when
  * `durable`; the directories of new documents, or of `all` that were replaced; trajectory/.durable and the marker, with
- * `durable` synced, name included. */
+ * `durable` synced, name included; a marker of this text, synced. */
 mrec_status mrec_commit_documents(mrec_sequence *, bool durable, mrec_error *);
 mrec_status mrec_commit_directories(mrec_sequence *, bool all, mrec_error *);
 mrec_status mrec_commit_durable_file(mrec_sequence *, bool durable, mrec_error *);
 mrec_status mrec_commit_marker(mrec_sequence *, bool live, bool durable, mrec_error *);
+mrec_status mrec_commit_marker_text(mrec_sequence *, const void *text, size_t n, mrec_error *);
 
 #endif

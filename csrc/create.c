@@ -139,11 +139,17 @@ static mrec_status take_place(mrec_vfs *vfs, const char *path, const mrec_option
 static mrec_status write_group(mrec_vfs *vfs, const char *root, const char *key, const char *members, bool durable,
                                mrec_error *error) {
     mrec_group group;
+    mrec_replacements synced = {0};
     mrec_status status = mrec_group_init(&group, root, key, error);
     if (status == MREC_OK)
         status = mrec_group_set(&group, members, error);
     if (status == MREC_OK)
-        status = mrec_group_write(vfs, &group, durable, error);
+        status = mrec_group_write(vfs, &group, durable ? &synced : NULL, error);
+    if (status == MREC_OK)
+        status = mrec_files_settle(vfs, &synced, error);
+    if (status == MREC_OK)
+        status = mrec_files_name(vfs, &synced, synced.n, error);
+    mrec_files_drop(vfs, &synced);
     if (status == MREC_OK && durable)
         status = mrec_document_sync_dirs(vfs, &group.doc, error);
     mrec_group_free(&group);

@@ -25,18 +25,19 @@ static mrec_status with_zarr_json(const mrec_document *doc, char **path, mrec_er
     return *path ? MREC_OK : mrec_fail_memory(error);
 }
 
-mrec_status mrec_document_write(mrec_vfs *vfs, mrec_document *doc, const void *text, size_t n, bool durable,
-                                mrec_error *error) {
+mrec_status mrec_document_write(mrec_vfs *vfs, mrec_document *doc, const void *text, size_t n,
+                                mrec_replacements *synced, mrec_error *error) {
     if (!doc->on_disk)
         MREC_TRY(mrec_dir_make(vfs, doc->dir, error));
     char *path;
     MREC_TRY(with_zarr_json(doc, &path, error));
-    mrec_status status = mrec_file_replace(vfs, path, text, n, durable, error);
+    mrec_status status = synced ? mrec_file_prepare(vfs, path, text, n, synced, error)
+                                : mrec_file_replace(vfs, path, text, n, false, error);
     free(path);
     MREC_TRY(status);
     doc->parent_unsynced = doc->parent_unsynced || !doc->on_disk;
     doc->on_disk = true;
-    doc->unsynced = !durable;
+    doc->unsynced = synced == NULL;
     doc->dir_unsynced = true;
     return MREC_OK;
 }
@@ -111,10 +112,10 @@ mrec_status mrec_group_set(mrec_group *group, const char *members, mrec_error *e
     return MREC_OK;
 }
 
-mrec_status mrec_group_write(mrec_vfs *vfs, mrec_group *group, bool durable, mrec_error *error) {
+mrec_status mrec_group_write(mrec_vfs *vfs, mrec_group *group, mrec_replacements *synced, mrec_error *error) {
     if (!group->stale)
         return MREC_OK;
-    MREC_TRY(mrec_document_write(vfs, &group->doc, group->text.data, group->text.size, durable, error));
+    MREC_TRY(mrec_document_write(vfs, &group->doc, group->text.data, group->text.size, synced, error));
     group->stale = false;
     return MREC_OK;
 }

@@ -18,8 +18,10 @@ typedef struct mrec_document {
 mrec_status mrec_document_init(mrec_document *, const char *root, const char *key, mrec_error *);
 void mrec_document_free(mrec_document *);
 
-/* Make zarr.json hold these n bytes, whole or not at all; the directory is made when it is missing. */
-mrec_status mrec_document_write(mrec_vfs *, mrec_document *, const void *text, size_t n, bool durable, mrec_error *);
+/* Make zarr.json hold these n bytes, whole or not at all; the directory is made when it is missing. `synced`: it goes
+ * there, and is there for good when that is published; NULL: at once, and unsynced. */
+mrec_status mrec_document_write(mrec_vfs *, mrec_document *, const void *text, size_t n, mrec_replacements *synced,
+                                mrec_error *);
 
 /* Sync the directories that a write changed: the node's, and its parent's when it is new. */
 mrec_status mrec_document_sync_dirs(mrec_vfs *, mrec_document *, mrec_error *);
@@ -47,7 +49,7 @@ void mrec_group_free(mrec_group *);
  * changes. */
 mrec_status mrec_group_set(mrec_group *, const char *members, mrec_error *);
 
-/* Write zarr.json when it is stale. */
-mrec_status mrec_group_write(mrec_vfs *, mrec_group *, bool durable, mrec_error *);
+/* Write zarr.json when it is stale, as mrec_document_write does. */
+mrec_status mrec_group_write(mrec_vfs *, mrec_group *, mrec_replacements *synced, mrec_error *);
 
 #endif

@@ -135,9 +135,7 @@ static mrec_status remove_dead(mrec_sequence *seq, const mrec_standing *standing
 }
 
 static mrec_status restore_marker(mrec_sequence *seq, const char *text, mrec_error *error) {
-    mrec_vfs *vfs = seq->store.files.vfs;
-    MREC_TRY(mrec_document_write(vfs, &seq->marker, text, strlen(text), true, error));
-    return mrec_document_sync_dirs(vfs, &seq->marker, error);
+    return mrec_commit_marker_text(seq, text, strlen(text), error);
 }
 
 /* (b): everything as .durable has it. Tails came into the indexes when the arrays were loaded. */

@@ -325,6 +325,21 @@ mrec_status mrec_shard_sync(mrec_shard *shard, mrec_error *error) {
     return MREC_OK;
 }
 
+bool mrec_shard_is_open_unsynced(const mrec_shard *shard) {
+    return shard->unsynced && shard->fd >= 0;
+}
+
+mrec_status mrec_shards_sync(mrec_shard *const *shards, size_t n, mrec_error *error) {
+    mrec_open_file files[MREC_MAX_TOGETHER];
+    for (size_t i = 0; i < n; i++)
+        files[i] = (mrec_open_file){shards[i]->fd, shards[i]->path};
+    if (n > 0)
+        MREC_TRY(mrec_files_sync(shards[0]->files->vfs, files, n, error));
+    for (size_t i = 0; i < n; i++)
+        shards[i]->unsynced = false;
+    return MREC_OK;
+}
+
 /* ---- reading back, for recovery ---- */
 
 mrec_status mrec_shard_get(mrec_shard *shard, uint64_t chunk, mrec_buffer *out, mrec_error *error) {

@@ -58,6 +58,12 @@ mrec_status mrec_shard_land(mrec_shard *shard, mrec_error *);
 /* fdatasync, when anything was written since the last one. */
 mrec_status mrec_shard_sync(mrec_shard *shard, mrec_error *);
 
+/* Whether it has something to sync, and its file is open. */
+bool mrec_shard_is_open_unsynced(const mrec_shard *shard);
+
+/* The same as mrec_shard_sync for several such, at most MREC_MAX_TOGETHER, of one writer. */
+mrec_status mrec_shards_sync(mrec_shard *const *shards, size_t n, mrec_error *);
+
 /* The durable file on disk now names this place (MREC_NO_PLACE: none): no slot there is reused. */
 void mrec_shard_set_durable(mrec_shard *shard, uint64_t offset);
 

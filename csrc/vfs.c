@@ -133,6 +133,22 @@ mrec_status mrec_file_sync(mrec_vfs *vfs, int fd, const char *path, mrec_error *
     return sync_fd(vfs, fd, path, true, error);
 }
 
+mrec_status mrec_files_sync(mrec_vfs *vfs, const mrec_open_file *files, size_t n, mrec_error *error) {
+    int fds[MREC_MAX_TOGETHER] = {0}, results[MREC_MAX_TOGETHER] = {0};
+    if (vfs->sync_all == NULL || n <= 1) {
+        for (size_t i = 0; i < n; i++)
+            MREC_TRY(mrec_file_sync(vfs, files[i].fd, files[i].path, error));
+        return MREC_OK;
+    }
+    for (size_t i = 0; i < n; i++)
+        fds[i] = files[i].fd;
+    vfs->sync_all(vfs, fds, results, n);
+    for (size_t i = 0; i < n; i++)
+        if (results[i] < 0)
+            return mrec_fail_errno(error, -results[i], files[i].path, "cannot sync");
+    return MREC_OK;
+}
+
 void mrec_file_write_back(mrec_vfs *vfs, int fd, uint64_t offset, uint64_t n) {
     if (vfs->write_back)
         vfs->write_back(vfs, fd, offset, n);
@@ -223,6 +239,89 @@ mrec_status mrec_file_replace(mrec_vfs *vfs, const char *path, const void *bytes
         vfs->unlink(vfs, tmp);
     free(tmp);
     return status;
+}
+
+/* ---- several files in the place of others ---- */
+
+void mrec_files_drop(mrec_vfs *vfs, mrec_replacements *all) {
+    for (size_t i = 0; i < all->n; i++) {
+        const mrec_open_file *temporary = &all->list[i].temporary;
+        if (temporary->fd >= 0)
+            vfs->close(vfs, temporary->fd);
+        if (i >= all->named)
+            vfs->unlink(vfs, temporary->path);
+        free((char *)temporary->path);
+        free(all->list[i].path);
+    }
+    free(all->list);
+    *all = (mrec_replacements){0};
+}
+
+mrec_status mrec_files_settle(mrec_vfs *vfs, mrec_replacements *all, mrec_error *error) {
+    mrec_open_file files[MREC_MAX_TOGETHER];
+    const size_t n = all->n - all->settled;
+    for (size_t i = 0; i < n; i++)
+        files[i] = all->list[all->settled + i].temporary;
+    MREC_TRY(mrec_files_sync(vfs, files, n, error));
+    for (; all->settled < all->n; all->settled++) {
+        mrec_open_file *temporary = &all->list[all->settled].temporary;
+        int fd = temporary->fd;
+        temporary->fd = -1;
+        MREC_TRY(mrec_file_close(vfs, fd, temporary->path, error));
+    }
+    return MREC_OK;
+}
+
+mrec_status mrec_files_name(mrec_vfs *vfs, mrec_replacements *all, size_t n, mrec_error *error) {
+    for (size_t i = 0; i < n; i++, all->named++) {
+        const struct mrec_replacement *next = &all->list[all->named];
+        int result;
+        MREC_RETRY(result, vfs->rename(vfs, next->temporary.path, next->path));
+        if (result < 0)
+            return mrec_fail_errno(error, -result, next->path, "cannot rename to");
+    }
+    return MREC_OK;
+}
+
+/* Room for one more, and a descriptor. */
+static mrec_status make_room(mrec_vfs *vfs, mrec_replacements *all, mrec_error *error) {
+    if (all->n - all->settled == MREC_MAX_TOGETHER)
+        MREC_TRY(mrec_files_settle(vfs, all, error));
+    if (all->n < all->max)
+        return MREC_OK;
+    const size_t max = all->max ? 2 * all->max : MREC_MAX_TOGETHER;
+    struct mrec_replacement *list = realloc(all->list, max * sizeof *list);
+    if (!list)
+        return mrec_fail_memory(error);
+    all->list = list;
+    all->max = max;
+    return MREC_OK;
+}
+
+static mrec_status create_temporary(mrec_vfs *vfs, const char *path, mrec_replacements *all, int *fd,
+                                    mrec_error *error) {
+    const int flags = O_RDWR | O_CREAT | O_TRUNC;
+    *fd = open_retrying(vfs, path, flags);
+    if ((*fd == -EMFILE || *fd == -ENFILE) && all->settled < all->n) {
+        MREC_TRY(mrec_files_settle(vfs, all, error));
+        *fd = open_retrying(vfs, path, flags);
+    }
+    return *fd < 0 ? mrec_fail_errno(error, -*fd, path, "cannot create") : MREC_OK;
+}
+
+mrec_status mrec_file_prepare(mrec_vfs *vfs, const char *path, const void *bytes, size_t n, mrec_replacements *all,
+                              mrec_error *error) {
+    MREC_TRY(make_room(vfs, all, error));
+    char *tmp = temporary_name(path), *own = strdup(path);
+    int fd = -1;
+    mrec_status status = tmp && own ? create_temporary(vfs, tmp, all, &fd, error) : mrec_fail_memory(error);
+    if (status != MREC_OK) {
+        free(tmp);
+        free(own);
+        return status;
+    }
+    all->list[all->n++] = (struct mrec_replacement){{fd, tmp}, own};
+    return mrec_file_write(vfs, fd, tmp, bytes, n, 0, error);
 }
 
 mrec_status mrec_file_remove(mrec_vfs *vfs, const char *path, mrec_error *error) {

@@ -28,6 +28,8 @@ struct mrec_vfs {
     int (*names)(mrec_vfs *, const char *path, int fd); /* 1: the path names what fd has open; 0: something else */
     int (*truncate)(mrec_vfs *, int fd, uint64_t size);
     int (*sync)(mrec_vfs *, int fd, bool data_only); /* fdatasync or fsync; the full one on macOS */
+    /* fdatasync of several files at the same time; what each call returned. NULL: they are synced one by one. */
+    void (*sync_all)(mrec_vfs *, const int *fds, int *results, size_t n);
     /* Begin to write a range to the device, not waiting. NULL where the system has no such call. */
     int (*write_back)(mrec_vfs *, int fd, uint64_t offset, uint64_t n);
     int (*rename)(mrec_vfs *, const char *from, const char *to);
@@ -68,6 +70,14 @@ mrec_status mrec_file_size(mrec_vfs *, int fd, const char *path, uint64_t *size,
 mrec_status mrec_file_truncate(mrec_vfs *, int fd, const char *path, uint64_t size, mrec_error *);
 mrec_status mrec_file_sync(mrec_vfs *, int fd, const char *path, mrec_error *);
 
+/* The same for several, at most MREC_MAX_TOGETHER; which of them are there for good after an error is not known. */
+#define MREC_MAX_TOGETHER 16
+typedef struct mrec_open_file {
+    int fd;
+    const char *path;
+} mrec_open_file;
+mrec_status mrec_files_sync(mrec_vfs *, const mrec_open_file *files, size_t n, mrec_error *);
+
 /* Advice: this range will be synced soon, so let the device begin. Promises nothing, and so can not fail. */
 void mrec_file_write_back(mrec_vfs *, int fd, uint64_t offset, uint64_t n);
 
@@ -82,6 +92,30 @@ mrec_status mrec_file_exists(mrec_vfs *, const char *path, bool *exists, mrec_er
 /* Put n bytes at path whole or not at all: a temporary file beside it (".<name>.tmp"), synced when `durable`, then
  * renamed. The directory is not synced. A failure leaves no temporary file where it can be helped. */
 mrec_status mrec_file_replace(mrec_vfs *, const char *path, const void *bytes, size_t n, bool durable, mrec_error *);
+
+/* Files on the way to their names, in temporary ones: {0} is none. */
+typedef struct mrec_replacements {
+    struct mrec_replacement {
+        mrec_open_file temporary; /* its descriptor is -1 when it is synced and closed */
+        char *path;
+    } * list;
+    size_t n, max;
+    size_t settled; /* of them, the first ones that are synced and closed */
+    size_t named;   /* of these, the first ones that have their names */
+} mrec_replacements;
+
+/* Write the temporary file. Those that were there before are settled first where they hold too many descriptors. */
+mrec_status mrec_file_prepare(mrec_vfs *, const char *path, const void *bytes, size_t n, mrec_replacements *,
+                              mrec_error *);
+
+/* Sync all at the same time, and close them. */
+mrec_status mrec_files_settle(mrec_vfs *, mrec_replacements *, mrec_error *);
+
+/* The next n that are settled get their names, in the order in which they were prepared. */
+mrec_status mrec_files_name(mrec_vfs *, mrec_replacements *, size_t n, mrec_error *);
+
+/* None are left; those without a name are removed. */
+void mrec_files_drop(mrec_vfs *, mrec_replacements *);
 
 /* Remove a file; one that is not there is no error. */
 mrec_status mrec_file_remove(mrec_vfs *, const char *path, mrec_error *);

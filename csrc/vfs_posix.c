@@ -2,14 +2,18 @@
 #define _GNU_SOURCE
 #include "vfs.h"
 
+#include "thread.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
@@ -73,6 +77,50 @@ static int px_sync(mrec_vfs *vfs, int fd, bool data_only) {
 #else
     return (data_only ? fdatasync(fd) : fsync(fd)) < 0 ? -errno : 0;
 #endif
+}
+
+/* ---- several syncs at the same time: a file system puts what waits together into one write of its journal ---- */
+
+/* Where a sync takes less, threads cost more than they save. */
+#define WORTH_THREADS ((uint64_t)200 * 1000)
+
+typedef struct syncs {
+    const int *fds;
+    int *results;
+    size_t n;
+    _Atomic size_t next;
+    _Atomic uint64_t took; /* nanoseconds, the last one */
+} syncs;
+
+static uint64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void *sync_some(void *arg) {
+    syncs *all = arg;
+    for (size_t i; (i = atomic_fetch_add(&all->next, 1)) < all->n;) {
+        const uint64_t start = nanoseconds();
+        MREC_RETRY(all->results[i], px_sync(NULL, all->fds[i], true));
+        atomic_store(&all->took, nanoseconds() - start);
+    }
+    return NULL;
+}
+
+static void px_sync_all(mrec_vfs *vfs, const int *fds, int *results, size_t n) {
+    (void)vfs;
+    static _Atomic uint64_t took; /* the last time: what storage it was */
+    pthread_t threads[MREC_MAX_TOGETHER];
+    size_t nthreads = 0;
+    syncs all = {.fds = fds, .results = results, .n = n};
+    if (atomic_load(&took) >= WORTH_THREADS)
+        while (nthreads + 1 < n && mrec_thread_start(&threads[nthreads], sync_some, &all, NULL) == MREC_OK)
+            nthreads++;
+    sync_some(&all);
+    while (nthreads > 0)
+        pthread_join(threads[--nthreads], NULL);
+    atomic_store(&took, atomic_load(&all.took));
 }
 
 #if defined(__linux__)
@@ -156,6 +204,7 @@ mrec_vfs *mrec_vfs_posix(void) {
         .names = px_names,
         .truncate = px_truncate,
         .sync = px_sync,
+        .sync_all = px_sync_all,
 #if defined(__linux__)
         .write_back = px_write_back,
 #endif

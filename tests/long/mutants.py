@@ -15,11 +15,16 @@ import numpy
 
 REPOSITORY = Path(__file__).parents[2]
 
-LAND = "    MREC_TRY(mrec_sequence_visit(seq, land, NULL, error));\n    if (durable)\n"
-SYNC = "        MREC_TRY(mrec_sequence_visit(seq, sync_data, NULL, error));\n"
-DOCUMENTS = "    MREC_TRY(write_documents(seq, durable, kind == MREC_COMMIT_AUTO, error));\n"
-DURABLE = "    if (durable)\n        MREC_TRY(mrec_commit_durable_file(seq, true, error));\n"
-MARKER = "    MREC_TRY(mrec_commit_marker(seq, !closing, durable, error));\n"
+LAND = "    MREC_TRY(mrec_sequence_visit(seq, land, NULL, error));\n    if (durable) {\n"
+SYNC = "        MREC_TRY(sync_all_data(seq, error));\n"
+PUBLISH = "        MREC_TRY(publish_synced(seq, closing, error));\n"
+DOCUMENTS = "    MREC_TRY(write_documents(seq, NULL, kind == MREC_COMMIT_AUTO, error));\n"
+MARKER = "    MREC_TRY(write_marker(seq, !closing, NULL, error));\n"
+LAST = [
+    "        status = write_durable_file(seq, &synced, error);\n",
+    "        status = write_marker(seq, !closing, &synced, error);\n",
+]
+WHEN = "    if (status == MREC_OK)\n"
 CELL = "    MREC_TRY(mrec_visit_array(visit, arg, state->{}, 0, error));\n"
 INDEX = (
     "    MREC_TRY(mrec_visit_array(visit, arg, state->offset, 0, error));\n"
@@ -78,7 +83,10 @@ MUTANTS = [
     Mutant(
         "exact shapes after a durable flush",
         "commit.c",
-        ((DOCUMENTS, DOCUMENTS.replace("kind == MREC_COMMIT_AUTO", "true")),),
+        (
+            (DOCUMENTS, DOCUMENTS.replace("kind == MREC_COMMIT_AUTO", "true")),
+            ("write_documents(seq, &synced, false, error)", "write_documents(seq, &synced, true, error)"),
+        ),
         stops=("a block comes to rest", "close"),
     ),
     Mutant(
@@ -90,13 +98,13 @@ MUTANTS = [
     Mutant(
         "data synced before the durable file",
         "commit.c",
-        ((LAND + SYNC, LAND.removesuffix("    if (durable)\n")), (DURABLE, DURABLE + "    if (durable)\n" + SYNC)),
+        ((SYNC + PUBLISH, PUBLISH + SYNC),),
         power=("one column", "several shards"),
     ),
     Mutant(
         "the durable file before the marker",
         "commit.c",
-        ((DURABLE, ""), (MARKER, MARKER + DURABLE)),
+        ((LAST[0] + WHEN + LAST[1], LAST[1] + WHEN + LAST[0]),),
         power=("one column", "several shards"),
         stops=("partial tails",),
         commutes=True,
@@ -117,7 +125,10 @@ MUTANTS = [
     Mutant(
         "fdatasync of data",
         "shard.c",
-        (("    MREC_TRY(mrec_file_sync(shard->files->vfs, shard->fd, shard->path, error));\n", ""),),
+        (
+            ("    MREC_TRY(mrec_file_sync(shard->files->vfs, shard->fd, shard->path, error));\n", ""),
+            ("        MREC_TRY(mrec_files_sync(shards[0]->files->vfs, files, n, error));\n", "        (void)files;\n"),
+        ),
         power=("one column",),
     ),
     Mutant(
@@ -132,9 +143,9 @@ MUTANTS = [
         power=("creation", "several shards"),
     ),
     Mutant(
-        "the durable file is synced before it is renamed",
-        "commit.c",
-        (("vfs, path, text.data, text.size, durable, error);", "vfs, path, text.data, text.size, false, error);"),),
+        "documents, the durable file and the marker are synced before they are renamed",
+        "vfs.c",
+        (("    MREC_TRY(mrec_files_sync(vfs, files, n, error));\n", "    (void)files;\n"),),
         power=("one column",),
     ),
     Mutant(
