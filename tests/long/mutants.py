@@ -104,7 +104,15 @@ MUTANTS = [
     Mutant(
         "the durable file before the marker",
         "commit.c",
-        ((LAST[0] + WHEN + LAST[1], LAST[1] + WHEN + LAST[0]),),
+        (
+            (LAST[0] + WHEN + LAST[1], LAST[1] + WHEN + LAST[0]),
+            ("    MREC_TRY(name_durable_file(seq, synced, error));\n", ""),
+            (
+                "    return name_marker(seq, synced, error);\n}\n\n/* Documents",
+                "    MREC_TRY(name_marker(seq, synced, error));\n"
+                "    return name_durable_file(seq, synced, error);\n}\n\n/* Documents",
+            ),
+        ),
         power=("one column", "several shards"),
         stops=("partial tails",),
         commutes=True,
