@@ -100,7 +100,7 @@ def _files_of(url: str, options: dict[str, Any]) -> tuple[Any, str]:
 
 
 def _check_free(files: Any, root: str, url: str, overwrite: bool) -> None:
-    if not overwrite and files.exists(f"{root}/{CONTAINER}"):
+    if not overwrite and FsspecBucket(files).size(f"{root}/{CONTAINER}") is not None:
         raise RecordExists(f"{url} is a collection already; pass overwrite=True to replace it")
 
 
@@ -116,7 +116,7 @@ def upload(source: str | os.PathLike[str], url: str, *, overwrite: bool = False,
 
     def remove_others() -> None:
         for name in (MASK, CHECKSUMS):  # they would be taken for the new container's
-            if files.exists(f"{root}/{name}"):
+            if FsspecBucket(files).size(f"{root}/{name}") is not None:
                 files.rm_file(f"{root}/{name}")
 
     _send(files, os.path.join(folder, CONTAINER), f"{root}/{CONTAINER}", remove_others)

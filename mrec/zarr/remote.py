@@ -65,6 +65,7 @@ class FsspecBucket(Bucket):
 
     def size(self, key: str) -> int | None:
         """The bytes of an object; None when there is none."""
+        self._forget(key)
         try:
             size = self.fs.info(key)["size"]
         except FileNotFoundError:
@@ -90,9 +91,14 @@ class FsspecBucket(Bucket):
 
     def find(self, key: str) -> dict[str, int | None]:
         """All objects below a key, with their sizes where the listing tells."""
+        self._forget(key)
         found = self.fs.find(key, detail=True)
         strip = self.fs._strip_protocol
         return {strip(name): info.get("size") for name, info in found.items()}
+
+    def _forget(self, key: str) -> None:
+        """File systems keep listings as long as they live, also of what others have written anew meanwhile."""
+        self.fs.invalidate_cache(key)
 
 
 class ObstoreBucket(Bucket):

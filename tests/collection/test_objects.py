@@ -155,3 +155,33 @@ def test_an_upload_that_fails_leaves_nothing(bucket: Any, monkeypatch: pytest.Mo
     new = large(f"{url}/large", options, 2, overwrite=True)
     found = mrec.open_collection(f"{url}/large", **options)
     assert found.names == ["a", "b", "c"] and np.array_equal(found["c"]["x"][...], new)
+
+
+def test_listings_that_are_kept_hide_nothing(bucket: Any, tmp_path: Path) -> None:
+    """What others put there after this process has listed the bucket."""
+    import s3fs
+
+    url, options, client = bucket
+    options = options | {"use_listings_cache": True}
+
+    def write(*names: str, **more: Any) -> None:
+        with mrec.CollectionWriter(f"{url}/set", **more, **options) as writer:
+            for name in names:
+                put(writer, name)
+
+    write("a", "b")
+    files = s3fs.S3FileSystem(**options)
+    assert len(files.ls("sets/set")) == 2
+    client.put_object(Bucket="sets", Key="set/deleted.mask", Body=b"ATLM\1\0\0\0\1\0\0\0\0\0\0\0")
+    assert mrec.open_collection(f"{url}/set", **options).names == ["b"]
+    write("c", "d", overwrite=True)
+    assert mrec.open_collection(f"{url}/set", **options).names == ["c", "d"]  # the mask of the other went
+    files.ls("sets/set")
+    make(tmp_path / "longer", "e", "a longer name than before")
+    client.put_object(Bucket="sets", Key="set/data.atlas", Body=(tmp_path / "longer" / "data.atlas").read_bytes())
+    client.delete_object(Bucket="sets", Key="set/data.atlas.crc")
+    assert mrec.open_collection(f"{url}/set", **options).names == ["e", "a longer name than before"]
+    files.ls("sets")
+    client.put_object(Bucket="sets", Key="new/data.atlas", Body=(tmp_path / "longer" / "data.atlas").read_bytes())
+    with pytest.raises(RecordExists):
+        mrec.CollectionWriter(f"{url}/new", **options)
