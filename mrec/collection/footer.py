@@ -119,6 +119,10 @@ def _footer(head: list[Any], names: list[str], numbers: list[int], limit: int) -
     segments = _segments(variables, strings, limit)
     for schema in parsed:
         _want(all(name in segments for name, _ in schema.arrays), "an array whose variable is not there")
+    _want(
+        DATASETS in segments or not any(parsed[i].attributes for i in set(numbers)),
+        "the variable of the data sets' attributes is not there",
+    )
     return Footer(codec, created, strings, dtypes, schemas, parsed, segments, names, numbers, ordinals)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +48,8 @@ def open_collection(path: Any, *, cache: int = 64 << 20, verify: bool | None = N
 class Collection(Mapping[str, "Dataset"]):
     """The data sets of a container that are not deleted, by name, in the order in which they were added.
 
-    Thread-safe. It is what it was when it was opened, whatever is put in its place.
+    Thread-safe. In a directory it is what it was when it was opened, whatever is put in its place; on an object store,
+    open it again when it was replaced.
     """
 
     def __init__(self, place: Place, cache: int = 64 << 20, verify: bool | None = None) -> None:
@@ -154,10 +155,21 @@ class Collection(Mapping[str, "Dataset"]):
         for dataset, number in self.segment(name).numbers.items():
             ordinal = ordinals.get(dataset)
             if ordinal is not None and ordinal not in self.deleted:
-                if name == footer.DATASETS or has[self.footer.schema_numbers[ordinal]]:
+                if has[self.footer.schema_numbers[ordinal]]:
                     found.append((ordinal, dataset, number))
         found.sort()
+        self._check_complete(name, has, [ordinal for ordinal, _, _ in found])
         return ((dataset, number) for _, dataset, number in found)
+
+    def _check_complete(self, name: str, has: list[bool], ordinals: Sequence[int]) -> None:
+        """That a segment has the data sets whose schemas, by number, say so. CorruptData."""
+        numbers = self.footer.schema_numbers
+        expected = sum(map(has.__getitem__, numbers)) - sum(has[numbers[i]] for i in self.deleted)
+        if len(ordinals) == expected:
+            return
+        there = {*ordinals, *self.deleted}
+        missing = next(i for i, number in enumerate(numbers) if has[number] and i not in there)
+        raise CorruptData(f"{self.segment(name).where}: it lacks what the data set {self.footer.names[missing]!r} has")
 
     def variable(self, name: str) -> Variable:
         """One variable over all data sets that have it. UnknownName.
@@ -196,6 +208,8 @@ class Collection(Mapping[str, "Dataset"]):
         """
         if variable is None and footer.DATASETS not in self.footer.segments:
             return {}
+        if variable is not None:
+            self._check_variable(variable)
         segment = self.segment(footer.DATASETS if variable is None else variable)
         types = self._types(key, variable)
         numbers, ordinals = self.footer.schema_numbers, self.footer.ordinals
@@ -209,7 +223,10 @@ class Collection(Mapping[str, "Dataset"]):
             if tag > attributes.STRING or kind != attributes.SCALARS[tag]:
                 value = attributes.unpack(_piece(tag, value), kind)
             found[ordinal] = value
-        return {name: value for name, value in zip(self.footer.names, found, strict=True) if value is not _ABSENT}
+        there = [i for i, value in enumerate(found) if value is not _ABSENT]
+        self._check_complete(segment.name, [kind is not None for kind in types], there)
+        all_names = self.footer.names
+        return {all_names[i]: found[i] for i in there}
 
     def _types(self, key: str, variable: str | None) -> list[Any]:
         return [_typed(schema, variable).get(key) for schema in self.footer.schemas]

@@ -64,6 +64,7 @@ def changed(part: int, value: Any) -> list[Any]:
         changed(5, [[[], [[0, -1]], []]]),
         changed(5, [[[], [[0, 0], [0, 0]], []]]),
         changed(5, [[[], [], [[0, []]]]]),
+        changed(5, [[[], [[0, 0]], []]]),  # attributes of a data set without their variable
         changed(6, {}),
         changed(6, [[0, 8]]),
         changed(6, [[0, 8, 1 << 60]]),

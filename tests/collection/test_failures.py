@@ -281,6 +281,40 @@ def test_damage_is_found_with_checksums(tmp_path: Path) -> None:
                 dataset["x"][...]
 
 
+def test_a_damaged_name_hides_no_data_set(tmp_path: Path) -> None:
+    """Without checksums; the name in a variable's table is changed, the catalogue is whole."""
+    path = tmp_path / "set"
+    with mrec.CollectionWriter(path, codec="none") as writer:
+        for name in ("first", "other"):
+            put(writer, name)
+    (path / "data.atlas.crc").unlink()
+    data = (path / "data.atlas").read_bytes()
+    (path / "data.atlas").write_bytes(data.replace(b"other" + b"\xff" * 11, b"ather" + b"\xff" * 11))
+    found = mrec.open_collection(path)
+    assert found.names == ["first", "other"] and found["first"]["x"][...].tolist() == [1, 2]
+    for ask in (found.variable, found.stats, found.stats_by_dataset):
+        with pytest.raises(CorruptData, match="variable 'x': it lacks what the data set 'other' has"):
+            ask("x")
+
+
+def test_a_damaged_key_hides_no_attribute(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with mrec.CollectionWriter(path) as writer, writer.add_dataset("a") as dataset:
+        dataset.define_array("x", "int8", (), ())
+        dataset.set_attribute("month", 1)
+        dataset.set_array_attribute("x", "units", "K")
+    (path / "data.atlas.crc").unlink()
+    data = (path / "data.atlas").read_bytes()
+    (path / "data.atlas").write_bytes(data.replace(b"month\xff", b"nonth\xff").replace(b"units\xff", b"inits\xff"))
+    found = mrec.open_collection(path)
+    for args in (("month",), ("units", "x")):
+        with pytest.raises(CorruptData, match="it lacks what the data set 'a' has"):
+            found.attribute(*args)
+    assert found.attribute("other") == {} and mrec.open_collection(path).attribute("month", "x") == {}
+    with pytest.raises(UnknownName):
+        found.attribute("month", "_datasets")
+
+
 def test_damaged_ends(tmp_path: Path) -> None:
     whole = (make(tmp_path / "set") / "data.atlas").read_bytes()
     for data in (b"", b"ATLS", whole[:-1], whole[:-16] + b"\xff" * 8 + whole[-8:]):
