@@ -154,34 +154,36 @@ class DatasetWriter:
         first = _origin(start, name)
         shape = declared.shape
         if declared.whole and elements.shape == shape and first == declared.zeros:
-            self._put(array, first, elements)
+            array.chunks[first] = _pack(array, elements)
             return
         if len(first) != len(shape) or elements.ndim != len(shape):
             raise InvalidValue(f"{name!r} has {len(shape)} axes; start has {len(first)}, the values {elements.ndim}")
         stop = tuple(a + n for a, n in zip(first, elements.shape, strict=True))
         if any(a < 0 or b > n for a, b, n in zip(first, stop, shape, strict=True)):
             raise InvalidValue(f"{name!r} has the shape {list(shape)}; {list(first)} to {list(stop)} lies outside")
-        for coordinate, inside, outside in grid.pieces(first, stop, declared.chunk):
-            self._write_piece(array, coordinate, inside, elements[outside])
+        written = {
+            coordinate: self._pack_piece(array, coordinate, inside, elements[outside])
+            for coordinate, inside, outside in grid.pieces(first, stop, declared.chunk)
+        }
+        array.chunks.update(written)  # all of them, or none when one cannot be stored
 
-    def _write_piece(self, array: _Array, coordinate: grid.Shape, inside: grid.Region, values: Any) -> None:
+    def _pack_piece(
+        self, array: _Array, coordinate: grid.Shape, inside: grid.Region, values: Any
+    ) -> tuple[Place, Extent]:
         declared = array.declared
         clipped = grid.clipped(coordinate, declared.chunk, declared.shape)
         if values.shape != clipped:
+            where = f"{self.name!r}, {array.variable.name!r}"
             before = array.chunks.get(coordinate)
             if before is None:
-                whole = room(declared.kind, clipped, unpack_fill(declared.kind, declared.packed), self.name)
+                whole = room(declared.kind, clipped, unpack_fill(declared.kind, declared.packed), where)
             else:
                 data = array.variable.read(*before[0])
-                whole = decode_chunk(declared.kind, data, clipped, self.name)
+                whole = decode_chunk(declared.kind, data, clipped, where)
             whole = whole.astype(declared.kind.numpy)
             whole[inside] = values
             values = whole
-        self._put(array, coordinate, values)
-
-    def _put(self, array: _Array, coordinate: grid.Shape, values: np.ndarray[Any, Any]) -> None:
-        data, extent = encode_chunk(array.declared.kind, values, array.declared.fill)
-        array.chunks[coordinate] = array.variable.append(data), extent
+        return _pack(array, values)
 
     def _array(self, name: str) -> _Array:
         found = self.arrays.get(name)
@@ -215,6 +217,12 @@ class DatasetWriter:
         if collection is not None:
             collection.leave(self)
             self._collection = None
+
+
+def _pack(array: _Array, values: np.ndarray[Any, Any]) -> tuple[Place, Extent]:
+    """Keep the values of a chunk."""
+    data, extent = encode_chunk(array.declared.kind, values, array.declared.fill)
+    return array.variable.append(data), extent
 
 
 def add_to(array: _Array, dataset: bytes) -> None:

@@ -130,6 +130,17 @@ def test_declarations_that_are_none(dtype: Any, dims: Any, shape: Any, tmp_path:
     assert mrec.open_collection(tmp_path / "set")["a"].attributes == {"still": "here"}
 
 
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    """Also the chunks before the one that cannot be stored."""
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        dataset.define_array("x", "string", ("t",), (4,), (2,))
+        dataset.write_array("x", (0,), ["a", "b", "c", "d"])
+        with pytest.raises(InvalidValue, match="surrogate"):
+            dataset.write_array("x", (0,), ["e", "f", "\ud800", "h"])
+    array = mrec.open_collection(tmp_path / "set")["a"]["x"]
+    assert array[...].tolist() == ["a", "b", "c", "d"] and array.stats.max == b"d"
+
+
 @pytest.mark.parametrize(
     ("value", "nanoseconds"),
     [
