@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mrec._core import pack_plain
-from mrec.collection.kinds import TIMES, nanoseconds, utf8
+from mrec.collection.kinds import TIMES, is_number, nanoseconds, to_float, utf8
 from mrec.errors import CorruptData, SchemaError
 
 #: A type: its name in the container's footer; of a list, (the name of its elements' type,).
@@ -97,8 +97,12 @@ def _pack_scalar(name: str, value: Any) -> bytes:
         if name == "bool":
             if value not in (True, False):
                 raise ValueError
-        elif not name.startswith("float"):
-            if isinstance(value, (bool, str)) or int(value) != value:
+        elif not is_number(value):
+            raise ValueError
+        elif name.startswith("float"):
+            value = to_float(value, np.dtype(name))
+        else:
+            if int(value) != value:
                 raise ValueError
             value = int(value)
         return struct.pack("<" + FORMATS[_TAGS[name]], value)

@@ -33,7 +33,11 @@ class Declaration:
 
     def __init__(self, name: str, dtype: Any, dims: Any, shape: Any, chunk_shape: Any, fill_value: Any) -> None:
         check_name(name, "an array")
-        self.kind: Kind = kind_of(dtype)
+        try:
+            self.kind: Kind = kind_of(dtype)
+            self.packed = pack_fill(self.kind, fill_value)
+        except SchemaError as e:
+            raise SchemaError(f"{name!r}: {e}") from None
         self.stored = self.kind.stored
         self.shape = _lengths(shape, "shape", 0)
         self.chunk = grid.default_chunk(self.shape) if chunk_shape is None else _lengths(chunk_shape, "chunk_shape", 1)
@@ -42,7 +46,6 @@ class Declaration:
             raise SchemaError(
                 f"{name!r} has {len(self.shape)} axes, {len(self.dims)} dims and a chunk of {len(self.chunk)}"
             )
-        self.packed = pack_fill(self.kind, fill_value)
         self.fill = None if self.packed is None else self.packed[1]
         self.rows = math.prod(self.shape)
         if self.rows > MOST or len(self.shape) > AXES:
@@ -61,18 +64,26 @@ class Declarations:
 
     def get(self, name: str, dtype: Any, dims: Any, shape: Any, chunk_shape: Any, fill_value: Any) -> Declaration:
         """That of an array. SchemaError, InvalidValue."""
+        given = (name, dtype, _once(dims), _once(shape), _once(chunk_shape), fill_value)
         try:
-            chunk = None if chunk_shape is None else tuple(chunk_shape)
-            axes = dims if isinstance(dims, str) else tuple(dims)
-            key = (name, dtype, axes, tuple(shape), chunk, type(fill_value), repr(fill_value))
+            # as fills, -0.0 is not 0.0, and NaN is NaN; an array is not asked, since its repr is rounded
+            real = isinstance(fill_value, (float, np.floating))
+            key = (*given[:5], type(fill_value), repr(fill_value) if real else fill_value)
             found = self._known.get(key)
         except TypeError:
-            return Declaration(name, dtype, dims, shape, chunk_shape, fill_value)
+            return Declaration(*given)
         if found is None:
             if len(self._known) >= self.MOST:
                 self._known.clear()
-            found = self._known[key] = Declaration(name, dtype, dims, shape, chunk_shape, fill_value)
+            found = self._known[key] = Declaration(*given)
         return found
+
+
+def _once(given: Any) -> Any:
+    """Axes as they are, but for what can be looked at only once."""
+    if type(given) is tuple or given is None:
+        return given
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
 
 
 class _Array:
@@ -197,12 +208,12 @@ class DatasetWriter:
         dtype: to store it as.
         """
         self._alive()
-        self.attributes[_key(key)] = attributes.pack(value, dtype)
+        self.attributes[_key(key)] = _packed(key, value, dtype)
 
     def set_array_attribute(self, name: str, key: str, value: Any, dtype: str | None = None) -> None:
         """An attribute of an array, which is defined."""
         self._alive()
-        self._array(name).attributes[_key(key)] = attributes.pack(value, dtype)
+        self._array(name).attributes[_key(key)] = _packed(key, value, dtype)
 
     def finish(self) -> None:
         """Enter the data set into the collection."""
@@ -267,6 +278,13 @@ def _key(key: Any) -> str:
         raise SchemaError(f"the key of an attribute is a string, not {key!r}")
     utf8(key)
     return key
+
+
+def _packed(key: str, value: Any, dtype: str | None) -> tuple[Any, bytes]:
+    try:
+        return attributes.pack(value, dtype)
+    except SchemaError as e:
+        raise SchemaError(f"{key!r}: {e}") from None
 
 
 def _axes(dims: Any) -> tuple[bytes, ...]:

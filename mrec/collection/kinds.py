@@ -130,6 +130,8 @@ def pack_fill(kind: Kind, value: Any) -> tuple[int, Any] | None:
     """A fill as a segment keeps it; SchemaError when it is no element of the type."""
     if value is None:
         return None
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value is not np.ma.masked:
+        value = value[()]
     if kind.name == "binary":
         raise SchemaError("binary arrays have no fill")
     if kind.name == "string":
@@ -142,18 +144,35 @@ def pack_fill(kind: Kind, value: Any) -> tuple[int, Any] | None:
     else:
         kind64 = kind.numpy
     try:
-        if isinstance(value, (str, bytes, bool)) or (kind.fill != FILL_FLOAT and int(value) != value):
+        if not is_number(value) or (kind.fill != FILL_FLOAT and int(value) != value):
             raise ValueError
         if kind.fill == FILL_FLOAT:
-            with np.errstate(over="raise"):
-                value = kind.numpy.type(value)
+            value = to_float(value, kind.numpy)
         else:
             info = np.iinfo(kind64)
             if not info.min <= int(value) <= info.max:
                 raise ValueError
-    except (ValueError, TypeError, OverflowError, FloatingPointError):
+    except (ValueError, OverflowError):
         raise SchemaError(f"the fill {value!r} is no {kind}") from None
     return kind.fill, to_bits(kind, value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number of Python or numpy: no bool, no duration, no text, nothing masked."""
+    if isinstance(value, (bool, np.timedelta64)):
+        return False
+    return isinstance(value, (int, float, np.integer, np.floating))
+
+
+def to_float(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A number as a float of the type: floats are rounded, integers are not. ValueError, OverflowError."""
+    with np.errstate(over="ignore"):
+        made = dtype.type(value)
+    if np.isinf(made) and value not in (np.inf, -np.inf):
+        raise OverflowError
+    if isinstance(value, (int, np.integer)) and int(made) != int(value):
+        raise ValueError
+    return made
 
 
 def unpack_fill(kind: Kind, fill: tuple[int, Any] | None) -> Any:

@@ -130,6 +130,48 @@ def test_declarations_that_are_none(dtype: Any, dims: Any, shape: Any, tmp_path:
     assert mrec.open_collection(tmp_path / "set")["a"].attributes == {"still": "here"}
 
 
+@pytest.mark.parametrize(
+    ("dtype", "fill"),
+    [
+        ("float32", (1 << 24) + 1),
+        ("float64", (1 << 53) + 1),
+        ("float64", 10**400),
+        ("float32", np.float64(1e300)),
+        ("float32", np.ma.masked),
+        ("int32", np.ma.masked),
+        ("float64", np.timedelta64(5, "s")),
+        ("float64", np.datetime64("2020")),
+        ("int32", np.bool_(True)),
+        ("float32", np.array([5.0])),
+        ("float64", "nan"),
+        ("uint8", -1),
+    ],
+    ids=repr,
+)
+def test_fills_that_are_none(dtype: str, fill: Any, tmp_path: Path) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        with pytest.raises(SchemaError, match=f"'x': the fill .* is no {dtype}"):
+            dataset.define_array("x", dtype, ("t",), (1,), fill_value=fill)
+    assert list(mrec.open_collection(tmp_path / "set")["a"]) == []
+
+
+def test_fills_are_not_taken_for_one_another(tmp_path: Path) -> None:
+    fills = [np.array(0.123456789012), np.array(0.123456789345), 0.0, -0.0, np.float32(0), np.float32(-0.0), np.nan]
+    with mrec.CollectionWriter(tmp_path / "set") as writer:
+        for i, fill in enumerate(fills):
+            with writer.add_dataset(f"{i}") as dataset:
+                dataset.define_array("x", "float64", ("t",), (1,), fill_value=fill)
+    found = mrec.open_collection(tmp_path / "set")
+    assert [str(dataset["x"].fill_value) for dataset in found.values()] == [str(float(fill)) for fill in fills]
+
+
+def test_axes_that_can_be_looked_at_once(tmp_path: Path) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        dataset.define_array("x", "int8", (dim for dim in "ab"), map(int, "23"), iter((1, 2)))
+    array = mrec.open_collection(tmp_path / "set")["a"]["x"]
+    assert array.dims == ("a", "b") and array.shape == (2, 3) and array.chunk_shape == (1, 2)
+
+
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     """Also the chunks before the one that cannot be stored."""
     with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
@@ -196,6 +238,11 @@ def test_times_that_do_not_fit(value: Any, tmp_path: Path) -> None:
         ("a", "float64"),
         (300, "uint8"),
         (5, "bool"),
+        ((1 << 53) + 1, "float64"),
+        ((1 << 24) + 1, "float32"),
+        ([(1 << 53) + 1, 0.5], None),
+        (True, "float64"),
+        (np.timedelta64(5, "s"), "int64"),
         (5, "f4"),
         (5, 5),
         (5, np.int8),
@@ -204,10 +251,10 @@ def test_times_that_do_not_fit(value: Any, tmp_path: Path) -> None:
 )
 def test_attributes_that_are_none(value: Any, dtype: Any, tmp_path: Path) -> None:
     with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
-        with pytest.raises(SchemaError):
+        with pytest.raises(SchemaError, match="'k'"):
             dataset.set_attribute("k", value, dtype)
         dataset.define_array("x", "int8", ("t",), (1,))
-        with pytest.raises(SchemaError):
+        with pytest.raises(SchemaError, match="'k'"):
             dataset.set_array_attribute("x", "k", value, dtype)
     assert mrec.open_collection(tmp_path / "set")["a"].attributes == {}
 
