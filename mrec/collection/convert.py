@@ -51,7 +51,10 @@ def _variable(array: Any) -> Any:
 
 
 def to_pandas(collection: Collection) -> pandas.DataFrame:
-    """One row per data set: its attributes, and for each variable "<name>.min", ".max", ".null_count", ".row_count"."""
+    """One row per data set: its attributes, and for each variable "<name>.min", ".max", ".null_count", ".row_count".
+
+    InvalidValue when an attribute has the name of one of these.
+    """
     with extra("collection", "to_pandas"):
         import pandas
 
@@ -64,11 +67,30 @@ def to_pandas(collection: Collection) -> pandas.DataFrame:
     for variable in collection.variables:
         by_dataset = collection.stats_by_dataset(variable)
         for part in ("min", "max", "null_count", "row_count") if by_dataset else ():
-            columns[f"{variable}.{part}"] = {name: getattr(one, part) for name, one in by_dataset.items()}
-    series = {
-        key: pandas.Series(found, dtype=None if found else object).reindex(names) for key, found in columns.items()
-    }
-    return pandas.DataFrame(series, index=pandas.Index(names, name="dataset"))
+            column = f"{variable}.{part}"
+            if column in columns:
+                raise InvalidValue(
+                    f"{column!r} is an attribute and a statistic: take them by attribute() and stats_by_dataset()"
+                )
+            columns[column] = {name: getattr(one, part) for name, one in by_dataset.items()}
+    index = pandas.Index(names, name="dataset")
+    series = {}
+    for key, found in columns.items():
+        values = [found.get(name) for name in names]
+        series[key] = pandas.Series(values, index, dtype=_column_dtype(values))
+    return pandas.DataFrame(series, index=index)
+
+
+def _column_dtype(values: list[Any]) -> Any:
+    """One that keeps integers as they are, where pandas would make floats of them; None for what pandas takes."""
+    types = {type(value) for value in values}
+    integers = [value for value in values if type(value) is int]
+    if integers and types <= {int, type(None)}:
+        signed, unsigned = min(integers) < 0, max(integers) >= 1 << 63
+        nullable = ("UInt64" if unsigned else "Int64") if type(None) in types else None
+        return object if signed and unsigned else nullable
+    inexact = float in types and any(int(float(value)) != value for value in integers)
+    return object if inexact or types == {type(None)} else None
 
 
 def to_frame(dataset: Dataset) -> Frame:

@@ -15,6 +15,7 @@ from mrec.cli import main
 from mrec.collection import collect
 from mrec.collection.convert import to_atoms, to_frame, to_record
 from mrec.collection.verify import verify_collection
+from mrec.errors import InvalidValue
 from tests.collection import golden
 
 xarray: Any = pytest.importorskip("xarray")
@@ -138,6 +139,42 @@ def test_a_row_for_each_data_set() -> None:
     assert frame.index.tolist() == ["first", "dritte-ü"]
     assert frame.loc["first", "i"] == -5 and frame.loc["dritte-ü", "only"] == "here"
     assert frame.loc["dritte-ü", "temperature.row_count"] == 600 and frame.loc["first", "scalar.max"] == 5
+
+
+def test_a_table_keeps_integers(tmp_path: Path) -> None:
+    """Where a data set lacks one, pandas alone would make floats of them."""
+    pytest.importorskip("pandas")
+    large = (1 << 60) + 1
+    with mrec.CollectionWriter(tmp_path / "set") as writer:
+        for name in ("a", "b", "c"):
+            with writer.add_dataset(name) as dataset:
+                dataset.set_attribute("mixed", large if name == "a" else 0.5)
+                dataset.set_attribute("half", 1 if name == "a" else 0.5)
+                dataset.set_attribute("wide", (1 << 64) - 1 if name == "a" else -1)
+                if name != "b":
+                    dataset.set_attribute("id", large)
+                    dataset.set_attribute("unsigned", (1 << 64) - 1)
+                    dataset.set_attribute("both", (1 << 64) - 1 if name == "a" else -1)
+                    dataset.set_attribute("when", np.datetime64(5, "ns"))
+                dataset.define_array("x", "int64", ("t",), (1,), fill_value=0)
+                dataset.write_array("x", (0,), [0 if name == "b" else large])
+    found = mrec.open_collection(tmp_path / "set")
+    frame = found.to_pandas()
+    assert frame["mixed"].tolist() == [large, 0.5, 0.5] and frame["half"].dtype == np.float64
+    for column, value in (("id", large), ("unsigned", (1 << 64) - 1), ("x.min", large), ("x.max", large)):
+        assert frame[column].dropna().tolist() == [value, value], column
+        assert frame[column].isna().tolist() == [False, True, False]
+    assert frame["wide"].tolist() == [(1 << 64) - 1, -1, -1]
+    assert frame["both"].dropna().tolist() == [(1 << 64) - 1, -1] and frame["when"].isna().tolist() == [
+        False,
+        True,
+        False,
+    ]
+    with mrec.CollectionWriter(tmp_path / "clash") as writer, writer.add_dataset("a") as dataset:
+        dataset.define_array("x", "int8", (), ())
+        dataset.set_attribute("x.min", "mine")
+    with pytest.raises(InvalidValue, match=r"'x\.min' is an attribute and a statistic"):
+        mrec.open_collection(tmp_path / "clash").to_pandas()
 
 
 def test_the_commands_know_collections(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
