@@ -57,8 +57,10 @@ def add(writer: CollectionWriter, source: Any) -> list[str]:
         add_frame(writer, name, value)
     elif hasattr(value, "get_positions"):
         add_atoms(writer, name, value)
-    else:
+    elif hasattr(value, "variables") and hasattr(value, "coords"):
         add_dataset(writer, name, value)
+    else:
+        raise InvalidValue(f"{name!r}: {type(value).__name__} is none of a Dataset, a Frame and Atoms")
     return [name]
 
 
@@ -103,6 +105,10 @@ def add_dataset(writer: CollectionWriter, name: str, source: Any) -> None:
         for array, variable in source.variables.items():
             _add_variable(dataset, str(array), variable)
         odd = [str(c) for c in source.coords if source[c].dims != (c,)]
+        if COORDINATES in source.attrs:
+            raise SchemaError(
+                f"{name!r} has an attribute {COORDINATES!r}, which says what the coordinates are; rename it"
+            )
         for key, value in source.attrs.items():
             dataset.set_attribute(str(key), value)
         if odd:
@@ -112,15 +118,22 @@ def add_dataset(writer: CollectionWriter, name: str, source: Any) -> None:
 def _add_variable(dataset: Any, name: str, variable: Any) -> None:
     values = np.asarray(variable.values)
     fill = next((variable.encoding[key] for key in FILLS if key in variable.encoding), None)
+    if isinstance(fill, np.ndarray) and fill.size == 1:
+        fill = fill.ravel()[0]
     attributes = dict(variable.attrs)
+    if "dtype" in attributes and values.dtype.kind in "bm":
+        raise SchemaError(f"{name!r} has an attribute 'dtype', which says that it is {values.dtype}; rename it")
     if values.dtype.kind == "b":
         values, attributes["dtype"] = values.astype(np.uint8), "bool"
     elif values.dtype.kind == "m":
-        values, attributes["dtype"] = values.astype("m8[ns]").view(np.int64), "timedelta64[ns]"
+        values, attributes["dtype"] = _durations(name, values).view(np.int64), "timedelta64[ns]"
     elif values.dtype.kind in "UTO":
         values = np.asarray(values, object)
-        if not all(isinstance(item, str) for item in values.ravel()):
-            raise SchemaError(f"{name!r} holds {values.ravel()[0]!r}, which is no string")
+        for item in values.ravel().tolist():
+            if not isinstance(item, str):
+                raise SchemaError(f"{name!r} holds {item!r}, which is no string")
+        fill = None
+    elif values.dtype.kind == "S":
         fill = None
     elif values.dtype.kind == "f":
         fill = np.nan
@@ -133,6 +146,17 @@ def _add_variable(dataset: Any, name: str, variable: Any) -> None:
         dataset.write_array(name, (0,) * values.ndim, values)
     for key, value in attributes.items():
         dataset.set_array_attribute(name, str(key), value)
+
+
+def _durations(name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """In nanoseconds; SchemaError when one is no whole number of them, or more than 292 years."""
+    try:
+        made = values.astype("m8[ns]")
+        if np.array_equal(made.astype(values.dtype), values, equal_nan=True):
+            return made
+    except OverflowError:
+        pass
+    raise SchemaError(f"{name!r} has durations that are no whole number of nanoseconds, or longer than 292 years")
 
 
 # ---- frames -----------------------------------------------------------------------------------------------------

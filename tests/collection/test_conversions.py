@@ -15,7 +15,7 @@ from mrec.cli import main
 from mrec.collection import collect
 from mrec.collection.convert import to_atoms, to_frame, to_record
 from mrec.collection.verify import verify_collection
-from mrec.errors import InvalidValue
+from mrec.errors import InvalidValue, SchemaError
 from tests.collection import golden
 
 xarray: Any = pytest.importorskip("xarray")
@@ -131,6 +131,39 @@ def test_structures_with_energies_and_forces(tmp_path: Path) -> None:
         assert np.array_equal(back.get_forces(), atoms.get_forces()) and back.info["source"] == f"rattle {i}"
         assert back.get_potential_energy() == atoms.get_potential_energy()
         assert np.array_equal(back.get_stress(), atoms.get_stress()) and np.array_equal(back.pbc, atoms.pbc)
+
+
+def variable(values: Any, **attributes: Any) -> Any:
+    return xarray.Dataset({"v": ("x", values, attributes)})
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (5, "'d': int is none of a Dataset"),
+        (xarray.DataArray([1]), "'d': DataArray is none of a Dataset"),
+        (variable(np.array(["a", None], object)), "'v' holds .*, which is no string"),
+        (variable(np.array([10**13], "m8[s]")), "'v' has durations"),
+        (variable(np.array([True]), dtype="mine"), "'v' has an attribute 'dtype'"),
+        (variable([1]).assign_attrs(_coordinates=["v"]), "attribute '_coordinates'"),
+        (variable([1j]), "'v': .*complex"),
+        (variable([1]).assign_attrs(note=None), "'note': None"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_what_cannot_be_collected_is_named(source: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises((InvalidValue, SchemaError), match=message) as caught:
+        collect(tmp_path / "set", [("d", source)])
+    assert "holds 'a'" not in str(caught.value) and not (tmp_path / "set").exists()
+
+
+def test_fills_as_files_have_them(tmp_path: Path) -> None:
+    source = xarray.Dataset({"v": ("x", np.array([1, 2], "i2")), "s": ("x", np.array([b"a", b"b"]))})
+    source.v.encoding["_FillValue"] = np.array([-9], "i2")
+    source.s.encoding["_FillValue"] = b"\0"
+    collect(tmp_path / "set", [("d", source)])
+    found = mrec.open_collection(tmp_path / "set")["d"]
+    assert found["v"].fill_value == -9 and found["s"][...].tolist() == [b"a", b"b"]
 
 
 def test_a_row_for_each_data_set() -> None:
