@@ -14,6 +14,7 @@ from mrec.collection.collect import CELL, COORDINATES, ORIGIN, PERIODIC
 from mrec.errors import InvalidValue
 from mrec.extras import extra
 from mrec.frame import Block, Frame
+from mrec.record.publish import remove_tree
 
 if TYPE_CHECKING:
     import pandas
@@ -128,10 +129,15 @@ def to_record(collection: Collection, path: str | os.PathLike[str], names: Itera
     frames = [to_frame(collection[name]) for name in chosen]
     steps: list[Any] = [frame.step for frame in frames]
     given = None not in steps and all(a < b for a, b in zip(steps, steps[1:], strict=False))
-    with mrec.TrajectoryWriter(path, mrec.Schema.from_frame(frames[0])) as writer:
-        for i, frame in enumerate(frames):
-            frame.step = frame.step if given else i
-            writer.append(None, frame)
+    writer = mrec.TrajectoryWriter(path, mrec.Schema.from_frame(frames[0]))
+    try:
+        with writer:
+            for i, frame in enumerate(frames):
+                frame.step = frame.step if given else i
+                writer.append(None, frame)
+    except BaseException:  # a record with some of the frames would be taken for all
+        remove_tree(os.fspath(path))
+        raise
 
 
 def to_atoms(dataset: Dataset) -> Any:

@@ -15,7 +15,7 @@ from mrec.cli import main
 from mrec.collection import collect
 from mrec.collection.convert import to_atoms, to_frame, to_record
 from mrec.collection.verify import verify_collection
-from mrec.errors import InvalidValue, SchemaError
+from mrec.errors import InvalidValue, RecordExists, SchemaError
 from tests.collection import golden
 
 xarray: Any = pytest.importorskip("xarray")
@@ -131,6 +131,19 @@ def test_structures_with_energies_and_forces(tmp_path: Path) -> None:
         assert np.array_equal(back.get_forces(), atoms.get_forces()) and back.info["source"] == f"rattle {i}"
         assert back.get_potential_energy() == atoms.get_potential_energy()
         assert np.array_equal(back.get_stress(), atoms.get_stress()) and np.array_equal(back.pbc, atoms.pbc)
+
+
+def test_a_record_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    frames = [mrec.Frame({"a": {"x": [1.0]}}), mrec.Frame({"a": {"x": [1.0], "other": [2.0]}})]
+    collect(tmp_path / "set", [(f"{i}", frame) for i, frame in enumerate(frames)])
+    found = mrec.open_collection(tmp_path / "set")
+    with pytest.raises(SchemaError, match="other"):
+        to_record(found, tmp_path / "run.mrec")
+    assert not (tmp_path / "run.mrec").exists()
+    to_record(found, tmp_path / "run.mrec", ["0"])
+    with pytest.raises(RecordExists):
+        to_record(found, tmp_path / "run.mrec")
+    assert len(mrec.open(tmp_path / "run.mrec").trajectory) == 1
 
 
 def variable(values: Any, **attributes: Any) -> Any:
