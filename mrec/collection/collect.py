@@ -17,7 +17,7 @@ from mrec.extras import extra
 from mrec.frame import Frame
 
 #: Attributes that a frame's cell becomes. cell: its vectors, one after the other.
-CELL, ORIGIN, PERIODIC = "cell", "cell_origin", "cell_periodic"
+CELL, ORIGIN, PERIODIC = CELL_KEYS = "cell", "cell_origin", "cell_periodic"
 #: Which variables of a Dataset were coordinates, where it cannot be seen.
 COORDINATES = "_coordinates"
 NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
@@ -165,14 +165,17 @@ def _durations(name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _add_record(writer: CollectionWriter, path: str, stem: str) -> list[str]:
     import mrec
 
-    names = []
+    names: list[str] = []
+
+    def add_next(frame: Frame) -> None:
+        names.append(f"{stem}.{len(names)}")
+        add_frame(writer, names[-1], frame)
+
     with mrec.open(path) as record:
-        frames = list(record.trajectory) if "trajectory" in record else []
-        if not frames and record.frame is not None:
-            frames = [record.frame]
-        for i, frame in enumerate(frames):
-            names.append(f"{stem}.{i}")
-            add_frame(writer, names[-1], frame)
+        for frame in record.trajectory if "trajectory" in record else ():
+            add_next(frame)
+        if not names and record.frame is not None:
+            add_next(record.frame)
     return names
 
 
@@ -180,13 +183,20 @@ def add_frame(writer: CollectionWriter, name: str, frame: Frame) -> None:
     """A frame: an array "<block>.<column>" for each column, per-step values, step, time and cell as attributes."""
     with writer.add_dataset(name) as dataset:
         for block, columns in frame.blocks.items():
+            if "." in block:
+                raise SchemaError(
+                    f"{name!r}: the block {block!r} has a '.' in its name, which ends that of a block here"
+                )
             for column, values in columns.items():
                 _add_column(dataset, f"{block}.{column}", block, values)
         for key in ("step", "time"):
             if getattr(frame, key) is not None:
                 dataset.set_attribute(key, getattr(frame, key))
         for key, value in frame.values.items():
-            _set_or_warn(dataset, key, np.asarray(value)[()] if np.ndim(value) else value)
+            if key in ("step", "time", *CELL_KEYS):
+                _warn(dataset, key, "an attribute of this name says something else of a frame")
+            else:
+                _set_or_warn(dataset, key, np.asarray(value)[()] if np.ndim(value) else value)
         if frame.box is not None and frame.box.defined:
             _set_cell(dataset, frame.box.rows, frame.box.origin, frame.box.periodic)
 
@@ -210,7 +220,11 @@ def _set_or_warn(dataset: Any, key: str, value: Any) -> None:
     try:
         dataset.set_attribute(key, value)
     except SchemaError as e:  # a document, a matrix, None
-        warnings.warn(f"{dataset.name!r}: {key!r} is left out: {e}", stacklevel=4)
+        _warn(dataset, key, str(e).removeprefix(f"{key!r}: "))
+
+
+def _warn(dataset: Any, key: str, why: str) -> None:
+    warnings.warn(f"{dataset.name!r}: {key!r} is left out: {why}", stacklevel=4)
 
 
 def _set_cell(dataset: Any, rows: Any, origin: Any, periodic: Any) -> None:
@@ -229,10 +243,26 @@ def add_atoms(writer: CollectionWriter, name: str, atoms: Any) -> None:
     with writer.add_dataset(name) as dataset:
         for key, values in atoms.arrays.items():
             _add_column(dataset, key, "atom", values)
-        results = dict(getattr(atoms.calc, "results", None) or {})
+        results = _results(dataset, atoms)
         forces = results.pop("forces", None)
         if forces is not None:
             _add_column(dataset, "forces", "atom", forces)
-        for key, value in {**atoms.info, **results}.items():
+        for key, value in atoms.info.items():
+            if key in CELL_KEYS or (key in results and not np.array_equal(results[key], value)):
+                _warn(dataset, key, "the calculator's result or the cell has this name; rename it in info")
+            else:
+                _set_or_warn(dataset, str(key), value)
+        for key, value in results.items():
             _set_or_warn(dataset, str(key), value)
-        _set_cell(dataset, np.asarray(atoms.cell), (0.0, 0.0, 0.0), atoms.pbc)
+        if atoms.constraints:
+            _warn(dataset, "constraints", "a collection has no place for them")
+        _set_cell(dataset, np.asarray(atoms.cell), np.ravel(atoms.get_celldisp()), atoms.pbc)
+
+
+def _results(dataset: Any, atoms: Any) -> dict[str, Any]:
+    """What the calculator knows of the structure as it is now."""
+    found = dict(getattr(atoms.calc, "results", None) or {})
+    if found and hasattr(atoms.calc, "check_state") and atoms.calc.check_state(atoms):
+        _warn(dataset, ", ".join(found), "the structure has changed since this was calculated")
+        return {}
+    return found

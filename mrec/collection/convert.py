@@ -35,11 +35,16 @@ def to_xarray(dataset: Dataset) -> xarray.Dataset:
     return found.assign_coords({name: variables[name] for name in variables if name in coordinates})
 
 
+def _values(array: Any) -> np.ndarray[Any, Any]:
+    """The values of an array, flags as such."""
+    values: np.ndarray[Any, Any] = array[...]
+    return values.astype(bool) if values.dtype == np.uint8 and array.attributes.get("dtype") == "bool" else values
+
+
 def _variable(array: Any) -> Any:
-    values, attributes = array[...], array.attributes
+    values, attributes = _values(array), array.attributes
     kind = attributes.get("dtype")
-    if kind == "bool" and values.dtype == np.uint8:
-        values = values.astype(bool)
+    if values.dtype == np.bool_:
         del attributes["dtype"]
     elif kind == "timedelta64[ns]" and values.dtype == np.int64:
         values = values.view("m8[ns]")
@@ -102,9 +107,7 @@ def to_frame(dataset: Dataset) -> Frame:
         block, dot, column = name.partition(".")
         if not dot:
             raise InvalidValue(f"the array {name!r} is no column: its name is not <block>.<column>")
-        values = array[...]
-        flags = array.attributes.get("dtype") == "bool"
-        blocks.setdefault(block, Block())[column] = values.astype(bool) if flags else values
+        blocks.setdefault(block, Block())[column] = _values(array)
     step, time = attributes.pop("step", None), attributes.pop("time", None)
     box = None
     if CELL in attributes:
@@ -151,20 +154,23 @@ def to_atoms(dataset: Dataset) -> Any:
 
     attributes = dataset.attributes
     cell, periodic = attributes.pop(CELL, None), attributes.pop(PERIODIC, False)
-    attributes.pop(ORIGIN, None)
-    arrays = {name: array[...] for name, array in dataset.items()}
+    origin = attributes.pop(ORIGIN, None)
+    arrays = {name: _values(array) for name, array in dataset.items()}
     if "positions" not in arrays or "numbers" not in arrays:
         raise InvalidValue(f"{dataset.name!r} has no positions and numbers: these are no atoms")
     made: Any = ase.Atoms(arrays.pop("numbers"), arrays.pop("positions"), pbc=periodic)
     if cell is not None:
         made.set_cell(np.reshape(cell, (3, 3)))
+    if origin is not None:
+        made.set_celldisp(origin)
     results = {key: arrays.pop(key) for key in ("forces",) if key in arrays}
     for key in properties.all_properties:  # energy, stress, dipole ...
         if key in attributes:
             value = attributes.pop(key)
             results[key] = np.array(value) if isinstance(value, list) else value
     for key, values in arrays.items():
-        made.set_array(key, values.astype(str) if values.dtype.kind == "T" else values)
+        texts = values.dtype.kind == "T"
+        made.set_array(key, np.array(values.tolist(), str).reshape(values.shape) if texts else values)
     made.info.update(attributes)
     if results:
         made.calc = calculator(made, **results)

@@ -133,6 +133,47 @@ def test_structures_with_energies_and_forces(tmp_path: Path) -> None:
         assert np.array_equal(back.get_stress(), atoms.get_stress()) and np.array_equal(back.pbc, atoms.pbc)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # in ASE
+def test_structures_keep_what_they_have(tmp_path: Path) -> None:
+    ase = pytest.importorskip("ase")
+    from ase.calculators.singlepoint import SinglePointCalculator
+    from ase.constraints import FixAtoms
+
+    atoms = ase.Atoms(
+        "H2", np.arange(6.0).reshape(2, 3), celldisp=[1, 2, 3], info={"energy": 7.0, "cell": "mine", "a": 1}
+    )
+    atoms.set_array("label", np.array(["a", "bc"]))
+    atoms.set_array("fixed", np.array([True, False]))
+    atoms.set_constraint(FixAtoms([0]))
+    atoms.calc = SinglePointCalculator(atoms, energy=-1.5, forces=np.ones((2, 3)))
+    moved = atoms.copy()
+    moved.calc = SinglePointCalculator(moved, energy=-1.5)
+    moved.positions += 1  # the energy is not of these
+    with pytest.warns(UserWarning, match="left out") as caught:
+        collect(tmp_path / "set", [("h", atoms), ("moved", moved)])
+    said = [str(one.message).split("'")[1::2][:2] for one in caught]
+    once = [["h", "energy"], ["h", "cell"], ["h", "constraints"]]
+    assert said == [*once, ["moved", "energy"], ["moved", "cell"], ["moved", "constraints"]]
+    found = mrec.open_collection(tmp_path / "set")
+    back = to_atoms(found["h"])
+    assert back.get_array("label").tolist() == ["a", "bc"] and back.get_array("fixed").tolist() == [True, False]
+    assert back.get_array("fixed").dtype == bool and back.get_celldisp().ravel().tolist() == [1, 2, 3]
+    assert back.get_potential_energy() == -1.5 and back.info == {"a": 1}
+    assert found["moved"].attributes["energy"] == 7  # that of info
+
+
+def test_frames_keep_what_they_have(tmp_path: Path) -> None:
+    rows = {"a": {"x": [1.0]}}
+    odd = mrec.Frame(rows, step=4, values={"step": 9, "time": 8.0, "cell": [1.0, 2.0], "pe": 0.5})
+    with pytest.warns(UserWarning, match="left out") as caught:
+        collect(tmp_path / "set", [("f", odd)])
+    assert [str(one.message).split("'")[3] for one in caught] == ["step", "time", "cell"]
+    back = to_frame(mrec.open_collection(tmp_path / "set")["f"])
+    assert back.step == 4 and back.time is None and back.box is None and dict(back.values) == {"pe": 0.5}
+    with pytest.raises(SchemaError, match=r"the block 'a\.b'"):
+        collect(tmp_path / "dots", [("f", mrec.Frame({"a.b": {"x": [1.0]}}))])
+
+
 def test_a_record_that_fails_leaves_nothing(tmp_path: Path) -> None:
     frames = [mrec.Frame({"a": {"x": [1.0]}}), mrec.Frame({"a": {"x": [1.0], "other": [2.0]}})]
     collect(tmp_path / "set", [(f"{i}", frame) for i, frame in enumerate(frames)])
