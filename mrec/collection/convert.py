@@ -111,7 +111,7 @@ def to_frame(dataset: Dataset) -> Frame:
     step, time = attributes.pop("step", None), attributes.pop("time", None)
     box = None
     if CELL in attributes:
-        rows = np.reshape(attributes.pop(CELL), (3, 3))
+        rows = _cell_rows(dataset, attributes.pop(CELL))
         box = Box.from_rows(rows, origin=attributes.pop(ORIGIN, None), periodic=attributes.pop(PERIODIC, True))
     per_step: dict[str, Any] = {
         key: np.array(value) if isinstance(value, list) else value for key, value in attributes.items()
@@ -119,14 +119,20 @@ def to_frame(dataset: Dataset) -> Frame:
     return Frame(blocks, step=step, time=time, box=box, values=per_step)
 
 
-def to_record(collection: Collection, path: str | os.PathLike[str], names: Iterable[str] | None = None) -> None:
+def _cell_rows(dataset: Dataset, cell: Any) -> np.ndarray[Any, Any]:
+    if np.shape(cell) != (9,) or np.asarray(cell).dtype.kind not in "iuf":
+        raise InvalidValue(f"{dataset.name!r} has the attribute {CELL!r} {cell!r}, which is no cell of nine numbers")
+    return np.reshape(cell, (3, 3))
+
+
+def to_record(collection: Collection, path: str | os.PathLike[str], names: str | Iterable[str] | None = None) -> None:
     """A record whose trajectory has the data sets as frames, in their order; all, or those named.
 
     The first one decides what the schema is. Steps are numbered anew unless those of the data sets increase.
     """
     import mrec
 
-    chosen = collection.names if names is None else list(names)
+    chosen = collection.names if names is None else [names] if isinstance(names, str) else list(names)
     if not chosen:
         raise InvalidValue("a record needs one data set at least")
     frames = [to_frame(collection[name]) for name in chosen]
@@ -160,7 +166,7 @@ def to_atoms(dataset: Dataset) -> Any:
         raise InvalidValue(f"{dataset.name!r} has no positions and numbers: these are no atoms")
     made: Any = ase.Atoms(arrays.pop("numbers"), arrays.pop("positions"), pbc=periodic)
     if cell is not None:
-        made.set_cell(np.reshape(cell, (3, 3)))
+        made.set_cell(_cell_rows(dataset, cell))
     if origin is not None:
         made.set_celldisp(origin)
     results = {key: arrays.pop(key) for key in ("forces",) if key in arrays}

@@ -181,10 +181,26 @@ def test_a_record_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="other"):
         to_record(found, tmp_path / "run.mrec")
     assert not (tmp_path / "run.mrec").exists()
-    to_record(found, tmp_path / "run.mrec", ["0"])
+    to_record(found, tmp_path / "run.mrec", "0")  # one needs no list
     with pytest.raises(RecordExists):
         to_record(found, tmp_path / "run.mrec")
     assert len(mrec.open(tmp_path / "run.mrec").trajectory) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # in ASE
+@pytest.mark.parametrize("cell", ["cubic", [1.0, 2.0], ["a"] * 9])
+def test_a_cell_that_is_none(cell: Any, tmp_path: Path) -> None:
+    pytest.importorskip("ase")
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        for name in ("positions", "numbers"):
+            dataset.define_array(name, "float64", ("atom",), (0,))
+        dataset.set_attribute("cell", cell)
+        with writer.add_dataset("b") as other:
+            other.set_attribute("cell", cell)
+    found = mrec.open_collection(tmp_path / "set")
+    for convert, name in ((to_atoms, "a"), (to_frame, "b")):
+        with pytest.raises(InvalidValue, match=f"'{name}' has the attribute 'cell'"):
+            convert(found[name])
 
 
 def variable(values: Any, **attributes: Any) -> Any:
