@@ -24,15 +24,22 @@ if TYPE_CHECKING:
 
 
 def to_xarray(dataset: Dataset) -> xarray.Dataset:
-    """A data set as an `xarray.Dataset`; an array that has the name of its only dimension is a coordinate."""
+    """A data set as an `xarray.Dataset`; an array that has the name of its only dimension is a coordinate.
+
+    InvalidValue when its arrays have dimensions of one name and several lengths.
+    """
     with extra("collection", "to_xarray"):
         import xarray
 
     attributes = dataset.attributes
     coordinates = {*attributes.pop(COORDINATES, []), *(name for name in dataset if dataset[name].dims == (name,))}
     variables = {name: _variable(dataset[name]) for name in dataset}
-    found = xarray.Dataset({name: one for name, one in variables.items() if name not in coordinates}, attrs=attributes)
-    return found.assign_coords({name: variables[name] for name in variables if name in coordinates})
+    data = {name: one for name, one in variables.items() if name not in coordinates}
+    try:
+        found = xarray.Dataset(data, attrs=attributes)
+        return found.assign_coords({name: variables[name] for name in variables if name in coordinates})
+    except ValueError as e:
+        raise InvalidValue(f"{dataset.name!r} is no Dataset of xarray ({e}); take its arrays one by one") from None
 
 
 def _values(array: Any) -> np.ndarray[Any, Any]:

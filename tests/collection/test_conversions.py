@@ -203,6 +203,14 @@ def test_a_cell_that_is_none(cell: Any, tmp_path: Path) -> None:
             convert(found[name])
 
 
+def test_arrays_that_no_dataset_holds(tmp_path: Path) -> None:
+    with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
+        dataset.define_array("x", "int8", ("t",), (3,))
+        dataset.define_array("t", "int8", ("t",), (4,))
+    with pytest.raises(InvalidValue, match="'a' is no Dataset of xarray .*'t'"):
+        mrec.open_collection(tmp_path / "set").to_xarray("a")
+
+
 def variable(values: Any, **attributes: Any) -> Any:
     return xarray.Dataset({"v": ("x", values, attributes)})
 
