@@ -232,7 +232,10 @@ class DatasetWriter:
 
 def _pack(array: _Array, values: np.ndarray[Any, Any]) -> tuple[Place, Extent]:
     """Keep the values of a chunk."""
-    data, extent = encode_chunk(array.declared.kind, values, array.declared.fill)
+    try:
+        data, extent = encode_chunk(array.declared.kind, values, array.declared.fill)
+    except InvalidValue as e:
+        raise InvalidValue(f"{array.variable.name!r}: {e}") from None
     return array.variable.append(data), extent
 
 

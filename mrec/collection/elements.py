@@ -42,7 +42,10 @@ def _numbers(kind: Kind, array: np.ndarray[Any, Any], name: str) -> np.ndarray[A
         return np.empty(array.shape, kind.numpy)
     if kind.numpy.kind == "M":
         if array.dtype.kind == "M":
-            return nanoseconds(array)
+            try:
+                return nanoseconds(array)
+            except SchemaError as e:
+                raise SchemaError(f"{name!r}: {e}") from None
         if array.dtype == np.int64:
             return array.astype(kind.numpy)
     elif array.dtype.kind in ("iuf" if kind.numpy.kind == "f" else "iu"):
