@@ -12,6 +12,7 @@ import pytest
 import mrec.zarr
 from mrec.errors import CorruptData, InvalidValue, ReadOnly, UnknownName, UnsupportedCodec, UnsupportedVersion
 from mrec.zarr import FilesystemStore, MemoryStore
+from mrec.zarr.write import BYTES, sharding
 
 
 @pytest.fixture(params=["memory", "files"])
@@ -273,6 +274,27 @@ def test_a_zip_file_of_deep_directories(tmp_path):
             file.writestr("a/" * depth + "zarr.json", "{}")
         with pytest.raises(CorruptData, match="directories deep"):
             mrec.zarr.open(tmp_path / "a.zip")
+
+
+def test_what_is_read_into_has_the_type_and_shape(root):
+    data = np.arange(24).reshape(6, 4)
+    inner = sharding((1, 2), [BYTES])
+    for name, how in (("plain", {}), ("in shards", {"codecs": [inner], "chunks": (2, 2), "shards": (4, 4)})):
+        array = root.create_array(name, data=data, **how)
+        for out in (
+            *(np.zeros((6, 4), t) for t in ("f8", ">i8", "i4", object, "U9")),
+            np.zeros((6, 5), "i8"),
+            *(np.zeros(shape, "i8") for shape in ((), 6, (1, 6, 4), (0, 4))),
+        ):
+            before = out.copy()
+            for selection in (..., slice(None), (slice(None), slice(None)), range(6)):
+                with pytest.raises(InvalidValue, match=rf"{name}: out is .*, not int64\[6, 4\]"):
+                    array.read(selection, out=out)
+            assert np.array_equal(out, before)
+        for out in (np.zeros((6, 4), "i8", "F"), np.zeros((12, 8), "i8")[::-2, ::2]):
+            for selection in (..., range(6)):
+                out[...] = 0
+                assert array.read(selection, out=out) is out and np.array_equal(out, data)
 
 
 def test_unknown_content_that_need_not_be_understood():
