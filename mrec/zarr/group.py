@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 from mrec.errors import CorruptData, InvalidValue, UnknownName
@@ -60,7 +61,7 @@ class Group:
 
     def set_attrs(self, attributes: Mapping[str, Any]) -> None:
         """Replace the attributes."""
-        meta = GroupMeta(checked(attributes, f"attributes of {self.path or '/'}"))
+        meta = replace(self.meta, attributes=checked(attributes, f"attributes of {self.path or '/'}"))
         self.store.set(child(self.path, "zarr.json"), meta.document().encode())
         self.meta = meta
 

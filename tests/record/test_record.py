@@ -334,3 +334,20 @@ def test_untagged_keys_are_inferred(path):
         [1],
         None,
     )
+
+
+def test_keys_of_other_programs_stay_in_documents(path):
+    theirs = {"must_understand": False, "by": "another"}
+    for section in ("", "meta", "status", "metrics"):
+        mrec.MetricsLog(path).close()
+        mrec.open(path).status = {"state": "running"}
+        file = path / section / "zarr.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"theirs": theirs}))
+    rec = mrec.open(path)
+    rec.meta = {"title": "t"}
+    rec.status = {"state": "finished"}
+    with mrec.MetricsLog(path) as log:
+        log.log("loss", 1.0)
+    for section in ("", "meta", "status", "metrics"):
+        assert json.loads((path / section / "zarr.json").read_text())["theirs"] == theirs
+    assert (mrec.open(path).meta, rec.status, list(rec.metrics)) == ({"title": "t"}, {"state": "finished"}, ["loss"])

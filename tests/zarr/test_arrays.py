@@ -297,6 +297,19 @@ def test_what_is_read_into_has_the_type_and_shape(root):
                 assert array.read(selection, out=out) is out and np.array_equal(out, data)
 
 
+def test_keys_of_other_programs_stay_in_a_document():
+    theirs = {"theirs": {"must_understand": False, "x": [1]}}
+    store = MemoryStore({"zarr.json": json.dumps({**GOOD, **theirs}).encode()})
+    array = mrec.zarr.open(store)
+    array.attrs["k"] = 1
+    array.resize(5)
+    assert theirs.items() <= json.loads(store.get("zarr.json")).items()
+    whole = {"zarr_format": 3, "node_type": "group", **theirs, "consolidated_metadata": {"metadata": {}}}
+    store = MemoryStore({"zarr.json": json.dumps(whole).encode()})
+    mrec.zarr.open(store).attrs["k"] = 1
+    assert json.loads(store.get("zarr.json")) == {**whole, "attributes": {"k": 1}}
+
+
 def test_unknown_content_that_need_not_be_understood():
     document = {**GOOD, "extra": {"must_understand": False}, "attributes": {"k": [None, 1]}}
     store = MemoryStore({"zarr.json": json.dumps(document).encode(), "notes.txt": b"..."})
