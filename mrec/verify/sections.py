@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mrec.dtypes import CANONICAL, TAGS, from_json
+from mrec.dtypes import CANONICAL, TAGS, from_json, untagged
 from mrec.errors import MrecError
 from mrec.names import FRAME_BLOCKS, check_name
 from mrec.verify.arrays import Stored, Trust
@@ -232,11 +232,11 @@ class Sections:
         if not isinstance(types, dict):
             self.log.add("meta-types", section, f"_meta_types is {types!r}")
             return
-        for key, name in types.items():
+        for key, name in {**{key: untagged(value) for key, value in attributes.items()}, **types}.items():
             tag = TAGS.get(name) if isinstance(name, str) else None
             if tag is None:
                 self.log.add("meta-types", section, f"the key {key!r} has the type {name!r}, which there is not")
-            elif key in attributes:
+            elif key in attributes and key != "_meta_types":
                 try:
                     from_json(tag, attributes[key])
                 except ValueError as e:

@@ -336,6 +336,19 @@ def test_untagged_keys_are_inferred(path):
     )
 
 
+def test_untagged_keys_stay_what_they_were(path):
+    document(path, "frame", cutoffs=[1, 2, 3], wide=10**400)
+    report = mrec.verify(path)
+    assert [(f.rule, f.array) for f in report.findings] == [("meta-types", "frame")] and "wide" in str(report)
+    rec = mrec.open(path)
+    with pytest.raises(CorruptData, match=r"frame: the key 'wide': .* beyond the range of f64"):
+        _ = rec.frame
+    document(path, "frame", wide=2**70)
+    rec.frame = rec.frame  # a list that looks like a vector is still a list
+    assert rec.frame.meta["cutoffs"] == [1, 2, 3] and rec.frame.meta_types["cutoffs"] == "json"
+    assert rec.frame.meta["wide"] == 2.0**70
+
+
 def test_keys_of_other_programs_stay_in_documents(path):
     theirs = {"must_understand": False, "by": "another"}
     for section in ("", "meta", "status", "metrics"):
