@@ -143,9 +143,8 @@ class Sections:
             self.log.add("length", where, f"its shape is {list(meta.shape)}, the block has {count} rows")
             return None
         values = self._read(where, meta)
-        precision = meta.attributes.get("precision")
-        if precision is not None and values is not None:
-            self._precision(where, precision, dtype, values, masks.get(name))
+        if "precision" in meta.attributes and values is not None:
+            self._precision(where, meta.attributes["precision"], dtype, values, masks.get(name))
         return values
 
     def _precision(self, where: str, precision: Any, dtype: Any, values: np.ndarray, mask: np.ndarray | None) -> None:
