@@ -91,6 +91,8 @@ class Group:
         key = child(path, "zarr.json")
         meta = array_meta(shape, dtype, where=self.store.path(key), **how)
         values = None if data is None else fit(cast(data, meta.dtype, repr(name)), meta.shape, repr(name))
+        if not self.store.exists(key):
+            self._refuse_left(path, meta)
         self._new(name)
         self.store.set(key, meta.document().encode())
         self.store.changes.add(path)
@@ -117,6 +119,15 @@ class Group:
                 raise InvalidValue(f"{found.path} is an array, and nothing is put below one")
             parent = found
         return path
+
+    def _refuse_left(self, path: str, meta: ArrayMeta) -> None:
+        """Refuse an array where chunks lie already, as of one whose deletion was killed: they would be its values."""
+        for key in self.store.walk(path):
+            if meta.chunk_at(key.removeprefix(f"{path}/")) is not None:
+                raise InvalidValue(
+                    f"{self.store.path(key)} was left by another array, and would be a chunk of this one; "
+                    f"remove it first: store.delete_below({path!r})"
+                )
 
     def delete(self, name: str) -> None:
         """Remove a group or an array, and all below it. UnknownName when there is none."""

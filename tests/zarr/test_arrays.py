@@ -297,6 +297,17 @@ def test_what_is_read_into_has_the_type_and_shape(root):
                 assert array.read(selection, out=out) is out and np.array_equal(out, data)
 
 
+def test_what_an_array_left_is_no_value_of_another(root):
+    root.create_array("a/x", data=np.arange(4), chunks=2)
+    root.store.delete("a/x/zarr.json")  # all that a kill let `delete` do
+    root.store.set("a/x/notes.txt", b"...")
+    with pytest.raises(InvalidValue, match=r"a/x/c/[01] was left by another .* store.delete_below\('a/x'\)"):
+        root.create_array("a/x", 4, "i8", chunks=2)
+    root.create_array("a/x", 4, "i8", chunks=2, separator=".")  # whose chunks have other keys
+    root.delete("a/x")
+    assert root.create_array("a/x", 4, "i8", chunks=2)[...].tolist() == [0] * 4
+
+
 def test_keys_of_other_programs_stay_in_a_document():
     theirs = {"theirs": {"must_understand": False, "x": [1]}}
     store = MemoryStore({"zarr.json": json.dumps({**GOOD, **theirs}).encode()})
