@@ -46,9 +46,12 @@ def test_a_store(root):
     store = root.store
     store.set("x/y", b"0123456789")
     assert store.get("x/y") == b"0123456789" and store.size("x/y") == 10 and store.exists("x")
-    assert [store.get_range("x/y", *r) for r in [(2, 5), (8, 99), (-3,), (-99, 2), (5, 5)]] == [
-        b"234", b"89", b"789", b"01", b"",
+    ranges = [(2, 5), (8, 99), (-3,), (-99, 2), (5, 5), (5, 2), (20, 30), (-3, -1), (1, -1)]
+    assert [store.get_range("x/y", *r) for r in ranges] == [
+        b"234", b"89", b"789", b"01", b"", b"", b"", b"78", b"12345678",
     ]  # fmt: skip
+    with pytest.raises(FileNotFoundError, match="x'"):
+        store.size("x")
     assert store.get_ranges("x/y", [(0, 1), (9, 10)]) == [b"0", b"9"] and store.get_range("x/z", 0, 1) is None
     assert store.get_ranges("q", [(0, 1)]) is None
     assert sorted(store.walk()) == ["x/y", "zarr.json"] and store.names() == ["x"]
@@ -56,8 +59,10 @@ def test_a_store(root):
     store.delete("x/y")
     assert store.get("x/y") is None
     for key in ("", "../x", "a//b", "/a"):
-        with pytest.raises(InvalidValue, match="is no key of a store"):
-            store.set(key, b"")
+        for change in (lambda key: store.set(key, b""), store.delete, store.delete_below):
+            with pytest.raises(InvalidValue, match="is no key of a store"):
+                change(key)
+    assert list(store.walk()) == ["zarr.json"]
 
 
 def test_metadata_stands_before_any_value(root):
