@@ -232,7 +232,10 @@ def with_shape(shape):
         ({"a": {".durable": np.zeros(1)}}, "a file of its own"),
         ({"a": with_shape((-1, -2))}, "each length of structural_shape is a number of rows, 0 or more, not -1"),
         ({"a": with_shape((2.0,))}, "not 2.0"),
-        ({"a": mrec.Block({"r": np.zeros(1, "u8")}, targets={"r": 5})}, "its target is 5, no name of a block"),
+        (
+            {"a": mrec.Block({"r": np.zeros(1, "u8")}, targets={"r": 5})},
+            "block 'a': targets says 5 of 'r': .* is no string",
+        ),
         (mrec.Frame(meta={"_meta_types": 1}), "_meta_types"),
         (mrec.Frame(meta={"\ud800": 1}), "lone surrogate"),
         (mrec.Frame(meta={"a": 1}, meta_types={"a": ["i64"]}), "is no type"),
