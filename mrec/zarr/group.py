@@ -83,7 +83,9 @@ class Group:
         if data is not None:
             found = as_array(data, repr(name))
             shape = found.shape if shape is None else shape
-            dtype = found.dtype if dtype is None else dtype
+            if dtype is None:  # pandas, and many readers, hold strings as objects
+                texts = found.dtype.kind == "O" and found.size and all(isinstance(text, str) for text in found.flat)
+                dtype = str if texts else found.dtype
         if shape is None or dtype is None:
             raise InvalidValue("an array needs a shape and a type, or data that has them")
         self._check_new(name)

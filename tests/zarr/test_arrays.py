@@ -136,6 +136,7 @@ def test_values_that_do_not_fit(root):
         ({"chunks": 3, "shards": 7}, "do not divide the shard"),
         ({"compression": "lzma"}, "choose zstd:n, gzip:n, none"),
         ({"compression": "gzip:11"}, "level is 11"),
+        ({"compression": "zstd:" + "9" * 5000}, "choose zstd:n, gzip:n, none"),
         ({"fill": 2.5}, "would be changed to be stored as int32"),
         ({"fill": "x"}, "x"),
         ({"dimension_names": ("a", "b")}, "dimension_names is no list of 1 names"),
@@ -300,6 +301,14 @@ def test_what_is_read_into_has_the_type_and_shape(root):
             for selection in (..., range(6)):
                 out[...] = 0
                 assert array.read(selection, out=out) is out and np.array_equal(out, data)
+
+
+def test_strings_in_an_array_of_objects(root):
+    array = root.create_array("s", data=np.array([["a", "b\0"], ["", "é"]], object))
+    assert array.dtype.kind == "T" and array[...].tolist() == [["a", "b\0"], ["", "é"]]
+    for given in (np.array(["a", None], object), np.array([], object), [None]):
+        with pytest.raises(InvalidValue, match="is no type of an array"):
+            root.create_array("t", data=given)
 
 
 def test_what_an_array_left_is_no_value_of_another(root):
