@@ -299,6 +299,17 @@ def from_json(tag: Tag, document: Any) -> Any:
     return np.array([_element_from_json(tag.dtype, item) for item in document], dtype=tag.dtype.numpy)
 
 
+def untagged(document: Any) -> str:
+    """The name of the tag that a value in JSON is read under when none is stored with it."""
+    if isinstance(document, bool):
+        return "bool"
+    if isinstance(document, int) and -(2**63) <= document < 2**64:
+        return "i64" if document < 2**63 else "u64"
+    if isinstance(document, (int, float)):
+        return "f64"
+    return "string" if isinstance(document, str) else "json"
+
+
 def _element_from_json(dtype: DType, item: Any) -> Any:
     if dtype.name == "f64":
         if isinstance(item, str) and item in _NON_FINITE:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mrec.arrays import array_of
 from mrec.box import Box
 from mrec.errors import SchemaError, UnknownName
 
@@ -284,7 +285,7 @@ def _as_block(name: str, block: Any) -> Block:
 def as_column(values: Any, what: str) -> np.ndarray:
     """Values as an array; strings in a list as StringDType, which keeps NULs at their ends. SchemaError for none."""
     try:
-        array = np.asanyarray(values)
+        array = array_of(values)
         if array.dtype.kind == "U" and not hasattr(values, "dtype"):
             array = np.array(values, dtype=np.dtypes.StringDType())
     except UnicodeEncodeError as e:

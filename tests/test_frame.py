@@ -32,6 +32,39 @@ def test_block_is_a_mapping_of_arrays():
     assert Block(nrows=7).nrows == 7
 
 
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [
+        ([2**64 - 1, 0], "u8"),  # which numpy takes for floats, as the next
+        ([[2**63, 1], [2, 3]], "u8"),
+        ([np.uint64(2**64 - 1), np.int64(1)], "u8"),
+        ([np.array([2**64 - 1], "u8"), np.array([1])], "u8"),
+        ([np.array([0.5]), np.array([1.5])], "f8"),
+        ([2**63, -1], "f8"),
+        ([2**64 - 1, -1], object),
+        ([2**53 + 1, 1], "i8"),
+        ([True, 1.5], "f8"),
+        ([np.ma.array([1.0, 2.0], mask=False), [3.0, 4.0]], "f8"),
+        ([], "f8"),
+    ],
+)
+def test_the_type_of_a_list(given, dtype):
+    array = Block({"q": given})["q"]
+    assert array.dtype == dtype
+    assert list(map(int, array.flat)) == list(map(int, np.asarray(given, object).flat))
+
+
+def test_lists_that_numpy_would_guess_at():
+    for given in ([1, "a"], ["a", np.float64(1.5)], [b"a", "b"], [["a", "b"], ["c", 0]]):
+        with pytest.raises(SchemaError, match="column 'q': .* is no string, as others beside it are"):
+            Block({"q": given})
+    row = np.ma.array([1.0, 2.0], mask=[True, False])
+    for given in ([np.ma.masked, 1.0], [row, row], [[1.0, np.ma.masked]], [[1.0, 2.0], row]):
+        with pytest.raises(SchemaError, match="column 'q': masked values in a list; pass a masked array"):
+            Block({"q": given})
+    assert Block({"q": ["a\0", np.str_("b")]})["q"].tolist() == ["a\0", "b"]
+
+
 def test_unknown_names_list_the_known():
     with pytest.raises(UnknownName, match="'x', 'id', 'element'"):
         atoms()["q"]

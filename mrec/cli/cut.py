@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from mrec.errors import CorruptData, MrecError
 from mrec.record.carry import replace_document
 from mrec.zarr.array import Array
 from mrec.zarr.group import Group
-from mrec.zarr.metadata import GroupMeta
 from mrec.zarr.store import FilesystemStore
 from mrec.zarr.write import codecs_of, write_array
 
@@ -108,8 +108,8 @@ def _cut_block(block: Group, rows: np.ndarray, references: Mapping[str, str], ch
             target = references.get(name)
             valid = _valid(block, name, len(child)) if target else None
             _cut_array(child, rows, chosen[target] if target else None, valid)
-    attributes = {**block.attrs, "count": len(rows)}
-    replace_document(block.store.path(f"{block.path}/zarr.json"), GroupMeta(attributes))
+    meta = replace(block.meta, attributes={**block.attrs, "count": len(rows)})
+    replace_document(block.store.path(f"{block.path}/zarr.json"), meta)
 
 
 def _cut_array(array: Array, rows: np.ndarray, target: np.ndarray | None = None, valid: Any = None) -> None:

@@ -91,18 +91,19 @@ def _copy(store: Store, key: str, target: str) -> None:
 
 
 def _carry_attributes(source: Store, target: Store, key: str) -> None:
-    """Add the attributes that are not of the format to a node that was written anew."""
+    """Add the attributes and keys that are not of the format to a node that was written anew."""
     old, new = source.get(key), target.get(key)
     if old is None or new is None:
         return
     try:
-        found = parse_node(old, source.path(key)).attributes
+        found = parse_node(old, source.path(key))
     except MrecError:
         return  # of a record that was not closed, documents on disk need not be those in force
-    extra = {name: value for name, value in found.items() if name not in _FORMAT}
-    if extra:
+    extra = {name: value for name, value in found.attributes.items() if name not in _FORMAT}
+    if extra or found.foreign:
         node: GroupMeta | ArrayMeta = parse_node(new, target.path(key))
         node.attributes.update(extra)
+        node.foreign.update(found.foreign)
         replace_document(target.path(key), node)
 
 

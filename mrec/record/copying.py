@@ -12,6 +12,7 @@ from mrec._core import Lock, crc32
 from mrec.errors import CorruptData, InvalidValue
 from mrec.record.output import new_file, new_record
 from mrec.record.publish import remove_tree
+from mrec.record.references import check_left_out
 from mrec.record.settled import marks_of, settled
 from mrec.trajectory.writer import written_path
 from mrec.zarr.write import sync_directories
@@ -31,6 +32,7 @@ def copy_record(record: Record, path: str | os.PathLike[str], without: Collectio
     if unknown:
         raise InvalidValue(f"without= names {min(unknown)!r}; there are: {', '.join(record.sections)}")
     _refuse_rest(record, without)
+    check_left_out(record._store.again(), without)
     if target.startswith(record.path + os.sep):
         raise InvalidValue(f"{target} lies within the record that is copied")
     with _reading(record) as pieces:

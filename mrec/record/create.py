@@ -14,7 +14,7 @@ from mrec.record import publish
 from mrec.record.observables import write_observables
 from mrec.record.output import new_record
 from mrec.record.record import KINDS, Record, check_version
-from mrec.record.write import write_frame_section
+from mrec.record.write import write_frame_sections
 from mrec.trajectory.schema import Schema
 from mrec.trajectory.writer import new_record_path
 from mrec.zarr.json import checked
@@ -64,9 +64,7 @@ def create(
         os.mkdir(made)
         publish.write_file(os.path.join(made, "zarr.json"), GroupMeta().document().encode())
         publish.document(made, "meta", identity)
-        for name, given in frames.items():  # each may refer to those before it
-            if given is not None:
-                write_frame_section(made, name, given)
+        write_frame_sections(made, {name: given for name, given in frames.items() if given is not None})
         for name, document in documents.items():
             if document is not None:
                 publish.document(made, name, checked(document, name))

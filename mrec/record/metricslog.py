@@ -8,6 +8,7 @@ import json
 import os
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
@@ -204,12 +205,13 @@ class MetricsLog:
 
     def _densify(self, root: str) -> None:
         catalog = {key: _entry(curve) for key, curve in self._curves.items()}
-        before = publish.group_attributes(os.path.join(root, SECTION))
-        attributes = {**before, "series": catalog, "wal": {"lines": self._lines, "bytes": self._bytes}}
+        before = publish.read_group(os.path.join(root, SECTION))
+        held = {"lines": self._lines, "bytes": self._bytes}
+        meta = replace(before, attributes={**before.attributes, "series": catalog, "wal": held})
         with publish.section(root, SECTION, keep=True) as made:
             document = os.path.join(made, "zarr.json")
             os.unlink(document)
-            publish.write_file(document, GroupMeta(attributes).document().encode())
+            publish.write_file(document, meta.document().encode())
             for key, curve in self._curves.items():
                 _write_series(made, key, curve)
         self._follow()

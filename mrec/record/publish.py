@@ -11,9 +11,10 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
-from mrec.errors import RecordLocked
+from mrec.errors import MrecError, RecordLocked
 from mrec.names import SECTIONS
 from mrec.zarr.metadata import GroupMeta, parse_group
 from mrec.zarr.write import sync_directories, sync_directory, sync_file
@@ -73,25 +74,33 @@ def clear(root: str, *, trajectory: bool = False) -> None:
 
 
 def document(root: str, name: str, attributes: dict[str, Any]) -> None:
-    """Write the document of a group of the record; what else is in the group stays."""
+    """Write the document of a group of the record; what else is in the group stays, and what others say there."""
     target = os.path.join(root, name)
-    text = GroupMeta(attributes).document().encode()
     if not os.path.isdir(target):
         with section(root, name) as made:
-            write_file(os.path.join(made, "zarr.json"), text)
+            write_file(os.path.join(made, "zarr.json"), GroupMeta(attributes).document().encode())
         return
     with _place(root, name) as place:
         made = os.path.join(place, "zarr.json")
-        write_file(made, text)
+        write_file(made, _with_attributes(target, attributes))
         os.rename(made, os.path.join(target, "zarr.json"))
         sync_directory(target)
 
 
-def group_attributes(path: str) -> dict[str, Any]:
-    """The attributes of the group in a directory."""
+def _with_attributes(path: str, attributes: dict[str, Any]) -> bytes:
+    """The text of a group's document with these attributes; keys of other programs stay, where they can be read."""
+    try:
+        before = read_group(path)
+    except (FileNotFoundError, MrecError):
+        before = GroupMeta()
+    return replace(before, attributes=attributes).document().encode()
+
+
+def read_group(path: str) -> GroupMeta:
+    """The document of the group in a directory."""
     file = os.path.join(path, "zarr.json")
     with open(file, "rb") as stored:
-        return parse_group(stored.read(), file).attributes
+        return parse_group(stored.read(), file)
 
 
 def write_file(path: str, content: bytes) -> None:

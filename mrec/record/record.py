@@ -253,7 +253,8 @@ class Record:
         """Copy the record to `path`, byte for byte with all that other programs keep in it, and open the copy.
 
         path: `<stem>.mrec` for a directory, `<stem>.mrec.zip` for a packed one; it appears whole or not at all.
-        without: groups at the root to leave out. A record that its writer did not close is copied as it reads.
+        without: groups at the root to leave out, with those that refer to their rows. A record that its writer did not
+        close is copied as it reads.
         RecordLocked while a writer has this one; RecordExists when there is a record at `path`, unless `overwrite`.
         """
         self._use()

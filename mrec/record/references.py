@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from mrec._core import Lock
-from mrec.errors import CorruptData, MrecError, RecordLocked, SchemaError
+from mrec.dtypes import CANONICAL, DTYPES
+from mrec.errors import CorruptData, InvalidValue, MrecError, RecordLocked, SchemaError
 from mrec.frame import Block
 from mrec.record.whole import read_whole
 from mrec.trajectory.relations import writer_of
@@ -38,8 +39,6 @@ def check_targets(store: Store, section: str, blocks: Mapping[str, Block], error
     for name, block in blocks.items():
         for column, target in block.targets.items():
             where = f"{section}/{name}"
-            if not isinstance(target, str):
-                raise error(f"{where}/{column}: its target is {target!r}, no name of a block")
             if column not in block:
                 raise error(f"{where}: targets names a column {column!r}, which is not there")
             rows = _rows(store, section, target, blocks)
@@ -48,7 +47,10 @@ def check_targets(store: Store, section: str, blocks: Mapping[str, Block], error
                     f"{where}/{column}: its target {target!r} is no block; a target is a block beside it, or "
                     '"/<section>/<block>" of a section other than the trajectory'
                 )
-            check_rows(block[column], rows, f"{where}/{column}", target, error)
+            values = block[column]
+            if CANONICAL.get(column) is DTYPES["u64"]:
+                values = values.astype(np.uint64)  # as it is stored
+            check_rows(values, rows, f"{where}/{column}", target, error)
 
 
 def _rows(store: Store, section: str, target: str, blocks: Mapping[str, Block]) -> int | None:
@@ -123,10 +125,20 @@ def check_referred(store: Store, section: str, rows: Mapping[str, int]) -> None:
             raise SchemaError(f"{where}/{column} refers to rows of {target}, {least} of them are needed, and {there}")
 
 
-def _into(store: Store, prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Block, column and target of each reference of another section that begins with `prefix`."""
+def check_left_out(store: Store, without: Collection[str]) -> None:
+    """Refuse to leave sections out of a copy when what stays in it refers to their rows."""
+    for section in sorted(without):
+        for where, column, target in _into(store, f"/{section}/", without):
+            raise InvalidValue(
+                f"{where}/{column} refers to rows of {target}; keep {section!r}, or leave "
+                f"{where.partition('/')[0]!r} out as well"
+            )
+
+
+def _into(store: Store, prefix: str, without: Collection[str] = ()) -> Iterator[tuple[str, str, str]]:
+    """Block, column and target of each reference that begins with `prefix`, of other sections but those `without`."""
     for section in FRAMES:
-        if prefix == f"/{section}/" or not store.exists(f"{section}/zarr.json"):
+        if prefix == f"/{section}/" or section in without or not store.exists(f"{section}/zarr.json"):
             continue
         group = Group(store, section)
         for name in group:
@@ -134,7 +146,7 @@ def _into(store: Store, prefix: str) -> Iterator[tuple[str, str, str]]:
             for column, target in read_targets(block).items() if isinstance(block, Group) else ():
                 if target.startswith(prefix):
                     yield block.path, column, target
-    standing = read_standing(store) if store.exists(MARKER) else None
+    standing = read_standing(store) if ROOT not in without and store.exists(MARKER) else None
     for name, declared in standing.schema.blocks.items() if standing else ():
         for column, target in (declared.targets or {}).items():
             if target.startswith(prefix):

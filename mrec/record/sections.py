@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mrec.box import Box
-from mrec.dtypes import CANONICAL, TAGS, from_json
+from mrec.dtypes import CANONICAL, TAGS, from_json, untagged
 from mrec.errors import CorruptData, SchemaError
 from mrec.frame import Block, Frame
 from mrec.record.references import check_targets, read_targets
@@ -42,8 +42,7 @@ def read_frame_section(store: Store, section: str) -> Frame:
     if section == PLAIN:
         frame.meta = dict(group.attrs)
     else:
-        frame.meta = read_meta(group.attrs, section)
-        frame.meta_types = {key: tag for key, tag in group.attrs.get("_meta_types", {}).items() if key in frame.meta}
+        frame.meta, frame.meta_types = read_meta(group.attrs, section)
     return frame
 
 
@@ -148,20 +147,24 @@ def _box_array(group: Group, name: str, data_type: str, shape: tuple[int, ...]) 
 # ---- document ----------------------------------------------------------------------------------------------------
 
 
-def read_meta(attributes: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """The typed document in a group's attributes: each key under its tag, without one as it looks."""
+def read_meta(attributes: Mapping[str, Any], section: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The typed document in a group's attributes, and the tags: each key under its own, without one as it looks."""
     types = attributes.get("_meta_types", {})
     if not isinstance(types, dict):
         raise CorruptData(f"{section}: _meta_types is {types!r}")
-    return {key: _value(value, key, types, section) for key, value in attributes.items() if key != "_meta_types"}
+    meta: dict[str, Any] = {}
+    tags: dict[str, str] = {}
+    for key, value in attributes.items():
+        if key != "_meta_types":
+            tags[key] = types[key] if key in types else untagged(value)
+            meta[key] = _value(value, key, tags[key], section)
+    return meta, tags
 
 
-def _value(value: Any, key: str, types: dict[str, Any], section: str) -> Any:
-    if key not in types:
-        return float(value) if isinstance(value, int) and not -(2**63) <= value < 2**64 else value
-    tag = TAGS.get(types[key]) if isinstance(types[key], str) else None
+def _value(value: Any, key: str, name: Any, section: str) -> Any:
+    tag = TAGS.get(name) if isinstance(name, str) else None
     if tag is None:
-        raise CorruptData(f"{section}: the key {key!r} has the unknown type {types[key]!r}")
+        raise CorruptData(f"{section}: the key {key!r} has the unknown type {name!r}")
     try:
         return from_json(tag, value)
     except ValueError as e:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from mrec import _core
 from mrec.box import Box
-from mrec.dtypes import CANONICAL, TAGS, check_text, to_json
+from mrec.dtypes import CANONICAL, DTYPES, TAGS, check_text, exact_scalar, to_json
 from mrec.errors import CorruptData, InvalidValue, NotARecord, SchemaError, UnknownName
 from mrec.frame import Block, Frame, checked_shape
 from mrec.names import FRAME_BLOCKS, FRAME_COLUMNS, check_new_name, warn_lookalikes
@@ -63,26 +63,42 @@ def write_frame_section(
     frame = _as_frame(section, frame)
     _refuse_moment(section, frame)
     document = frame.meta if meta is None else meta
-    attributes = (
-        _plain(document) if section == PLAIN else meta_attributes(document, {**frame.meta_types, **(types or {})})
-    )
+    attributes = _attributes(section, document, {**frame.meta_types, **(types or {})})
     store = FilesystemStore(root)
     with agreeing(root, section, frame.blocks) as writer:
         check_referred(store, section, {name: block.nrows for name, block in frame.blocks.items()})
         if section == "system":
             _check_beside_trajectory(store, writer, frame)
-        _publish(store, section, frame, attributes)
+        _publish(store, section, frame, attributes, lambda: check_targets(store, section, frame.blocks, SchemaError))
         if writer is not None and section == "system":
             writer._system_changed()
 
 
-def _publish(store: FilesystemStore, section: str, frame: Frame, attributes: dict[str, Any]) -> None:
+def write_frame_sections(root: str, given: Mapping[str, Any]) -> None:
+    """Write sections of a record that is being made. They may refer to rows of each other."""
+    store = FilesystemStore(root)
+    frames = {section: _as_frame(section, frame) for section, frame in given.items()}
+    for section, frame in frames.items():
+        _refuse_moment(section, frame)
+        _publish(store, section, frame, _attributes(section, frame.meta, frame.meta_types), lambda: None)
+    for section, frame in frames.items():
+        check_targets(store, section, frame.blocks, SchemaError)
+
+
+def _attributes(section: str, document: Mapping[str, Any], types: Mapping[str, str]) -> dict[str, Any]:
+    return _plain(document) if section == PLAIN else meta_attributes(document, types)
+
+
+def _publish(
+    store: FilesystemStore, section: str, frame: Frame, attributes: dict[str, Any], check: Callable[[], None]
+) -> None:
+    """Write a section. check: what is asked of it before it takes its place."""
     with publish.section(store.root, section) as made:
         publish.write_file(os.path.join(made, "zarr.json"), GroupMeta(attributes).document().encode())
         warn_lookalikes(frame.blocks, "block", FRAME_BLOCKS, stacklevel=6)
         for name, block in frame.blocks.items():
             _write_block(made, check_new_name(name, "block", FRAME_BLOCKS), block)
-        check_targets(store, section, frame.blocks, SchemaError)
+        check()
         if frame.box is not None:
             _write_box(os.path.join(made, "box"), frame.box)
 
@@ -113,7 +129,7 @@ def _write_block(parent: str, name: str, block: Block) -> None:
             raise SchemaError(f"block {name!r} has {block.nrows} rows, structural_shape {shape} others")
         attributes["structural_shape"] = list(shape)
     if block.targets:
-        attributes["targets"] = dict(block.targets)
+        attributes["targets"] = _checked_targets(name, block)
     unknown = block.precision.keys() - block.keys()
     if unknown:
         raise SchemaError(f"block {name!r} has a precision for {min(unknown)!r}, which is no column of it")
@@ -122,6 +138,17 @@ def _write_block(parent: str, name: str, block: Block) -> None:
     for column, data in block.items():
         check_new_name(column, f"column of block {name!r}", FRAME_COLUMNS)
         _write_column(path, name, column, data, block.precision.get(column))
+
+
+def _checked_targets(name: str, block: Block) -> dict[str, str]:
+    """What the columns of a block refer to; SchemaError for what is no name."""
+    for column, target in block.targets.items():
+        try:
+            for text in (column, target):
+                exact_scalar(DTYPES["string"], text)
+        except ValueError as e:
+            raise SchemaError(f"block {name!r}: targets says {target!r} of {column!r}: {e}") from None
+    return dict(block.targets)
 
 
 def _write_column(path: str, block: str, name: str, data: np.ndarray, precision: float | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import numpy as np
@@ -112,14 +112,14 @@ class _Closing:
         for path in self.groups:
             key = f"{ROOT}/{path}/zarr.json" if path else MARKER
             if path == "":
-                attributes = self.standing.attributes
+                group = GroupMeta(self.standing.attributes)
             else:
                 raw = self.store.get(key) if durable is None else durable.documents.get(key)
                 if raw is None:
                     continue
-                attributes = parse_group(raw, key).attributes
-            kept = {name: value for name, value in attributes.items() if name not in self._settled(path)}
-            yield key, GroupMeta(kept).document()
+                group = parse_group(raw, key)
+            kept = {name: value for name, value in group.attributes.items() if name not in self._settled(path)}
+            yield key, replace(group, attributes=kept).document()
         for path, length in self.lengths.items():
             yield f"{ROOT}/{path}/zarr.json", self._meta(path).document(length)
 

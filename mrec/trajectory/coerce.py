@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mrec import dtypes
+from mrec.arrays import array_of
 from mrec.dtypes import F32
 from mrec.errors import SchemaError
 from mrec.trajectory.schema import BlockSchema, Column, ValueSchema
@@ -101,7 +102,7 @@ def names_differ(block: BlockSchema, columns: Mapping[str, Any]) -> str:
 def _coerce(column: Column, values: Any, lead: int) -> tuple[Array | Text, Array | None]:
     # numpy's own strings drop NULs at the end, so a list of strings becomes an array of objects
     listed = column.dtype.name == "string" and not hasattr(values, "dtype")
-    array = np.asanyarray(values, dtype=object if listed else None)
+    array = np.asanyarray(values, dtype=object) if listed else array_of(values)
     if array.ndim != lead + len(column.trailing) or array.shape[lead:] != column.trailing:
         raise ValueError(f"takes the shape {_shape(column, lead)}, not {array.shape}")
     valid = None
@@ -155,7 +156,7 @@ _SPOKEN = {"b": "bool", "i": "integers", "u": "integers", "f": "floats", "c": "c
 def _convert(column: Column, array: Array) -> Array:
     wanted = column.dtype.numpy
     if array.dtype.kind == "O":
-        array = np.asarray(array.tolist())
+        array = array_of(array.tolist())
     kind = array.dtype.kind
     if kind not in _TAKES[wanted.kind]:
         raise ValueError(
@@ -282,7 +283,7 @@ def coerce_values(value: ValueSchema, given: Any, frames: int) -> Array | Text:
         if tag.json and (isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable)):
             raise ValueError(f"takes one value for each of the {frames} frames, not {type(given).__name__}")
         items = [dtypes.json_text(item) for item in given] if tag.json else given
-        array = np.asanyarray(items, dtype=object if tag.json else None)
+        array = np.asanyarray(items, dtype=object) if tag.json else array_of(items)
         if tag.width == 9 and array.shape[1:] == (3, 3):
             array = array.reshape(-1, 9)
         if array.ndim == 0 or len(array) != frames:

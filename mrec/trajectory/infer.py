@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mrec import dtypes
+from mrec.arrays import array_of
 from mrec.dtypes import CANONICAL, CANONICAL_VALUES, TAGS, DType
 from mrec.errors import SchemaError
 from mrec.frame import Block, Frame
@@ -102,7 +103,7 @@ def infer_tag(name: str, value: Any, what: str = "per-step value") -> str:
     if isinstance(value, np.ndarray):
         return _vector_tag(f"{what} {name!r}", value)
     if isinstance(value, (list, tuple)) and _numeric(value):
-        return _vector_tag(f"{what} {name!r}", np.asarray(value))
+        return _vector_tag(f"{what} {name!r}", array_of(value))
     if value is None or isinstance(value, (dict, list, tuple)):
         return "json"
     raise SchemaError(f"{what} {name!r}: no type is known for {type(value).__name__}; {_HINT}")

@@ -246,6 +246,8 @@ class Stored:
         return file
 
     def _check_overlaps(self, file: ShardFile, place: _Place, per: list[int]) -> None:
+        if not per:  # of no axes: one chunk
+            return
         along = np.unravel_index(np.arange(math.prod(per)), per)[self._chain.order.index(0)]
         rows = place.file * self.meta.grid[0] + along * self._extents[0]
         for one, two in file.overlaps(np.flatnonzero(rows < self.rows)):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mrec.dtypes import CANONICAL, TAGS, from_json
+from mrec.dtypes import CANONICAL, TAGS, from_json, untagged
 from mrec.errors import MrecError
 from mrec.names import FRAME_BLOCKS, check_name
 from mrec.verify.arrays import Stored, Trust
@@ -143,9 +143,8 @@ class Sections:
             self.log.add("length", where, f"its shape is {list(meta.shape)}, the block has {count} rows")
             return None
         values = self._read(where, meta)
-        precision = meta.attributes.get("precision")
-        if precision is not None and values is not None:
-            self._precision(where, precision, dtype, values, masks.get(name))
+        if "precision" in meta.attributes and values is not None:
+            self._precision(where, meta.attributes["precision"], dtype, values, masks.get(name))
         return values
 
     def _precision(self, where: str, precision: Any, dtype: Any, values: np.ndarray, mask: np.ndarray | None) -> None:
@@ -232,11 +231,11 @@ class Sections:
         if not isinstance(types, dict):
             self.log.add("meta-types", section, f"_meta_types is {types!r}")
             return
-        for key, name in types.items():
+        for key, name in {**{key: untagged(value) for key, value in attributes.items()}, **types}.items():
             tag = TAGS.get(name) if isinstance(name, str) else None
             if tag is None:
                 self.log.add("meta-types", section, f"the key {key!r} has the type {name!r}, which there is not")
-            elif key in attributes:
+            elif key in attributes and key != "_meta_types":
                 try:
                     from_json(tag, attributes[key])
                 except ValueError as e:

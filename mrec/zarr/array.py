@@ -123,15 +123,21 @@ class Array:
         if out is not None and not (isinstance(out, np.ndarray) and out.flags.writeable):
             raise InvalidValue(f"out is no array that can be written to: {type(out).__name__}")
         rows = self._rows(selection)
+        if rows is not None and out is not None:
+            self._check_out(out, (len(rows), *self.shape[1:]))
         if rows is not None and (out is None or out[:1].flags.c_contiguous):
             return self._source.read(rows.start, rows.stop, out)
         found = self[selection]
         if out is None:
             return np.asarray(found, self.dtype)
-        if out.dtype != self.dtype or out.shape != np.shape(found):
-            raise InvalidValue(f"out is {out.dtype}{list(out.shape)}, not {self.dtype}{list(np.shape(found))}")
+        self._check_out(out, np.shape(found))
         out[...] = found
         return out
+
+    def _check_out(self, out: np.ndarray, shape: tuple[int, ...]) -> None:
+        if out.dtype != self.dtype or out.shape != shape:
+            where = self.path or "/"
+            raise InvalidValue(f"{where}: out is {out.dtype}{list(out.shape)}, not {self.dtype}{list(shape)}")
 
     def _rows(self, selection: Any) -> range | None:
         """The rows, where nothing but whole ones in a row are selected."""

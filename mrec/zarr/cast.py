@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mrec.arrays import array_of
 from mrec.errors import InvalidValue
 
 #: Kinds of numpy types whose values an array of a kind takes. Floats are rounded to the width of the array.
@@ -20,8 +21,6 @@ def cast(values: Any, dtype: np.dtype, where: str) -> np.ndarray:
     if dtype.kind == "T":
         return _strings(values, dtype, where)
     found = as_array(values, where)
-    if dtype.kind in "iu" and found.dtype.kind in "fO" and not hasattr(values, "dtype"):
-        found = _integers(values, found)
     if found.size and found.dtype.kind not in _TAKEN[dtype.kind]:
         raise InvalidValue(f"{where}: {found.dtype} would be changed to be stored as {dtype}; convert it before")
     if found.size and found.dtype.kind in "iu" and dtype.kind in "iu":
@@ -39,7 +38,7 @@ def cast(values: Any, dtype: np.dtype, where: str) -> np.ndarray:
 def as_array(values: Any, where: str) -> np.ndarray:
     """Values as an array of the type that they have."""
     try:
-        return np.asarray(values)
+        return np.asarray(array_of(values))
     except ValueError as e:
         raise InvalidValue(f"{where}: {e}") from None
 
@@ -53,19 +52,6 @@ def fit(values: np.ndarray, shape: tuple[int, ...], where: str) -> np.ndarray:
         return np.broadcast_to(values, shape)
     except ValueError:
         raise InvalidValue(f"{where}: values of shape {list(values.shape)} do not fit into {list(shape)}") from None
-
-
-def _integers(values: Any, found: np.ndarray) -> np.ndarray:
-    """A list of whole numbers which numpy takes for floats, as it does when some have a sign and some 64 bits."""
-    numbers = np.asarray(values, object)
-    if not all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in numbers.flat):
-        return found
-    for dtype in ("i8", "u8"):
-        try:
-            return numbers.astype(dtype)
-        except OverflowError:
-            pass
-    return found
 
 
 def _strings(values: Any, dtype: np.dtype, where: str) -> np.ndarray:

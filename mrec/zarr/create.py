@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -122,7 +123,7 @@ def _codecs(data_type: str, compression: str) -> list[Any]:
     size = DATA_TYPES[data_type].itemsize
     if compression.startswith("shuffle+") and data_type != "string" and size > 1:
         found.append({"name": "numcodecs.shuffle", "configuration": {"elementsize": size}})
-    if name in ("zstd", "gzip") and (level.removeprefix("-").isdecimal() or not level):
+    if name in ("zstd", "gzip") and re.fullmatch("(-?[0-9]{1,9})?", level):
         conf: dict[str, Any] = {"level": int(level or (3 if name == "zstd" else 5))}
         found.append({"name": name, "configuration": {**conf, "checksum": False} if name == "zstd" else conf})
     elif compression != "none":

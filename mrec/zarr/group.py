@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 from mrec.errors import CorruptData, InvalidValue, UnknownName
@@ -60,7 +61,7 @@ class Group:
 
     def set_attrs(self, attributes: Mapping[str, Any]) -> None:
         """Replace the attributes."""
-        meta = GroupMeta(checked(attributes, f"attributes of {self.path or '/'}"))
+        meta = replace(self.meta, attributes=checked(attributes, f"attributes of {self.path or '/'}"))
         self.store.set(child(self.path, "zarr.json"), meta.document().encode())
         self.meta = meta
 
@@ -82,7 +83,9 @@ class Group:
         if data is not None:
             found = as_array(data, repr(name))
             shape = found.shape if shape is None else shape
-            dtype = found.dtype if dtype is None else dtype
+            if dtype is None:  # pandas, and many readers, hold strings as objects
+                texts = found.dtype.kind == "O" and found.size and all(isinstance(text, str) for text in found.flat)
+                dtype = str if texts else found.dtype
         if shape is None or dtype is None:
             raise InvalidValue("an array needs a shape and a type, or data that has them")
         self._check_new(name)
@@ -90,6 +93,8 @@ class Group:
         key = child(path, "zarr.json")
         meta = array_meta(shape, dtype, where=self.store.path(key), **how)
         values = None if data is None else fit(cast(data, meta.dtype, repr(name)), meta.shape, repr(name))
+        if not self.store.exists(key):
+            self._refuse_left(path, meta)
         self._new(name)
         self.store.set(key, meta.document().encode())
         self.store.changes.add(path)
@@ -116,6 +121,15 @@ class Group:
                 raise InvalidValue(f"{found.path} is an array, and nothing is put below one")
             parent = found
         return path
+
+    def _refuse_left(self, path: str, meta: ArrayMeta) -> None:
+        """Refuse an array where chunks lie already, as of one whose deletion was killed: they would be its values."""
+        for key in self.store.walk(path):
+            if meta.chunk_at(key.removeprefix(f"{path}/")) is not None:
+                raise InvalidValue(
+                    f"{self.store.path(key)} was left by another array, and would be a chunk of this one; "
+                    f"remove it first: store.delete_below({path!r})"
+                )
 
     def delete(self, name: str) -> None:
         """Remove a group or an array, and all below it. UnknownName when there is none."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,13 +54,14 @@ def element(data_type: str) -> Element:
 
 @dataclass(frozen=True, slots=True)
 class GroupMeta:
-    """The document of a group."""
+    """The document of a group. foreign: keys of other programs, which stay as they are."""
 
     attributes: dict[str, Any] = field(default_factory=dict)
+    foreign: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def document(self) -> str:
         """The text of `zarr.json`."""
-        return dump(_with_attributes({"zarr_format": 3, "node_type": "group"}, self.attributes))
+        return dump(_with_attributes({"zarr_format": 3, "node_type": "group", **self.foreign}, self.attributes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class ArrayMeta:
 
     grid: the shape of a chunk of the grid, one file each. fill: one element as Python has it (floats that are not
     finite too). codecs: as the document has them; `chain` is what they mean. compact: the text is one that the core
-    wrote, and stays so; mrec.verify knows by it that nothing of the array may be missing.
+    wrote, and stays so; mrec.verify knows by it that nothing of the array may be missing. foreign: as of a group.
     """
 
     shape: tuple[int, ...]
@@ -83,6 +84,7 @@ class ArrayMeta:
     dimension_names: tuple[str | None, ...] | None = None
     where: str = "zarr.json"
     compact: bool = field(default=False, compare=False)
+    foreign: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def dtype(self) -> np.dtype:
@@ -148,7 +150,7 @@ class ArrayMeta:
         }
         if self.dimension_names is not None:
             document["dimension_names"] = list(self.dimension_names)
-        return _with_attributes(document, self.attributes)
+        return _with_attributes({**document, **self.foreign}, self.attributes)
 
 
 def parse_node(raw: bytes | str, where: str) -> ArrayMeta | GroupMeta:
@@ -159,13 +161,15 @@ def parse_node(raw: bytes | str, where: str) -> ArrayMeta | GroupMeta:
     kind = document.get("node_type")
     if kind not in ("array", "group"):
         raise CorruptData(f"{where}: node_type is {kind!r}, neither 'array' nor 'group'")
-    _check_unknown(document, _ARRAY_KEYS if kind == "array" else _GROUP_KEYS, where)
+    foreign = _foreign(document, _ARRAY_KEYS if kind == "array" else _GROUP_KEYS, where)
     attributes = document.get("attributes", {})
     if not isinstance(attributes, dict):
         raise CorruptData(f"{where}: attributes is no object")
     if kind == "group":
-        return GroupMeta(attributes)
-    return _parse_array(document, attributes, where, is_compact(raw))
+        if "consolidated_metadata" in document:
+            foreign["consolidated_metadata"] = document["consolidated_metadata"]
+        return GroupMeta(attributes, foreign)
+    return replace(_parse_array(document, attributes, where), compact=is_compact(raw), foreign=foreign)
 
 
 def is_compact(raw: bytes | str) -> bool:
@@ -198,14 +202,16 @@ def _with_attributes(document: dict[str, Any], attributes: dict[str, Any]) -> di
     return {**document, "attributes": attributes} if attributes else document
 
 
-def _check_unknown(document: dict[str, Any], known: set[str], where: str) -> None:
-    for key in sorted(set(document) - known):
-        value = document[key]
+def _foreign(document: dict[str, Any], known: set[str], where: str) -> dict[str, Any]:
+    """What nobody has to understand; UnsupportedVersion names a key that one has to."""
+    found = {key: value for key, value in document.items() if key not in known}
+    for key, value in found.items():
         if not (isinstance(value, dict) and value.get("must_understand") is False):
             raise UnsupportedVersion(f"{where}: the key {key!r} is not known, and may change what the node means")
+    return found
 
 
-def _parse_array(document: dict[str, Any], attributes: dict[str, Any], where: str, compact: bool) -> ArrayMeta:
+def _parse_array(document: dict[str, Any], attributes: dict[str, Any], where: str) -> ArrayMeta:
     missing = {"shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"} - set(document)
     if missing:
         raise CorruptData(f"{where}: {min(missing)} is missing")
@@ -234,7 +240,6 @@ def _parse_array(document: dict[str, Any], attributes: dict[str, Any], where: st
         attributes=attributes,
         dimension_names=_dimension_names(document.get("dimension_names"), len(shape), where),
         where=where,
-        compact=compact,
     )
 
 

@@ -57,6 +57,10 @@ class Bucket(ABC):
         """
 
 
+#: What file systems of fsspec that have directories say of them, too.
+_NO_OBJECT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
 class FsspecBucket(Bucket):
     """An fsspec file system."""
 
@@ -67,12 +71,14 @@ class FsspecBucket(Bucket):
         """The bytes of an object; None when there is none."""
         self._forget(key)
         try:
-            size = self.fs.info(key)["size"]
-        except FileNotFoundError:
+            info = self.fs.info(key)
+        except _NO_OBJECT:
             return None
-        if size is None:
+        if info.get("type") == "directory":
+            return None
+        if info["size"] is None:
             raise OSError(f"{key}: the server does not say how large this is, so it can not be read by ranges")
-        return int(size)
+        return int(info["size"])
 
     def read(self, key: str, start: int, stop: int) -> bytes:
         """A range of an object."""
@@ -82,7 +88,7 @@ class FsspecBucket(Bucket):
         """An object; None when there is none."""
         try:
             return bytes(self.fs.cat_file(key))
-        except FileNotFoundError:
+        except _NO_OBJECT:
             return None
 
     def put(self, key: str, data: bytes) -> None:
@@ -327,7 +333,7 @@ class RemoteStore(Store):
         return self._bucket.whole(self._prefix + key)
 
     def get_range(self, key: str, start: int, stop: int | None = None) -> bytes | None:
-        """The bytes from start up to stop of a value, fewer where it ends. A negative start counts from the end."""
+        """The bytes from start up to stop of a value, fewer where it ends. What is negative counts from the end."""
         file = self._open(key)
         if file is None:
             return None

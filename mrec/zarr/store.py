@@ -82,7 +82,7 @@ class Store(ABC):
 
     @abstractmethod
     def get_range(self, key: str, start: int, stop: int | None = None) -> bytes | None:
-        """The bytes from start up to stop of a value, fewer where it ends. A negative start counts from the end."""
+        """The bytes from start up to stop of a value, fewer where it ends. What is negative counts from the end."""
 
     def get_ranges(self, key: str, ranges: Iterable[tuple[int, int]]) -> list[bytes] | None:
         """Several ranges of one value."""
@@ -166,12 +166,12 @@ class FilesystemStore(Store):
             return None
 
     def get_range(self, key: str, start: int, stop: int | None = None) -> bytes | None:
-        """The bytes from start up to stop of a value, fewer where it ends. A negative start counts from the end."""
+        """The bytes from start up to stop of a value, fewer where it ends. What is negative counts from the end."""
         try:
             with open(self.path(key), "rb") as file:
-                if start:
-                    file.seek(max(start, -os.fstat(file.fileno()).st_size), os.SEEK_END if start < 0 else os.SEEK_SET)
-                return file.read(-1 if stop is None else max(stop - file.tell(), 0))
+                start, stop, _ = slice(start, stop).indices(os.fstat(file.fileno()).st_size)
+                file.seek(start)
+                return file.read(max(stop - start, 0))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
 
@@ -196,6 +196,8 @@ class FilesystemStore(Store):
 
     def size(self, key: str) -> int:
         """The bytes of a value."""
+        if not os.path.isfile(self.path(key)):
+            raise FileNotFoundError(2, "there is no such value", self.path(key))
         return os.path.getsize(self.path(key))
 
     def set(self, key: str, value: bytes) -> None:
@@ -305,7 +307,7 @@ class MemoryStore(Store):
         return self.values.get(key)
 
     def get_range(self, key: str, start: int, stop: int | None = None) -> bytes | None:
-        """The bytes from start up to stop of a value, fewer where it ends. A negative start counts from the end."""
+        """The bytes from start up to stop of a value, fewer where it ends. What is negative counts from the end."""
         value = self.values.get(key)
         return None if value is None else value[start if start >= -len(value) else 0 : stop]
 
@@ -343,11 +345,11 @@ class MemoryStore(Store):
 
     def delete(self, key: str) -> None:
         """Remove a value; one that is not there is no error."""
-        self.values.pop(key, None)
+        self.values.pop(check_key(key), None)
 
     def delete_below(self, key: str) -> None:
         """Remove all values at and below a directory."""
-        for found in list(self.walk(key)):
+        for found in list(self.walk(check_key(key))):
             self.values.pop(found, None)
 
 

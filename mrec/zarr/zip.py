@@ -81,7 +81,7 @@ class ZipStore(Store):
         return value
 
     def get_range(self, key: str, start: int, stop: int | None = None) -> bytes | None:
-        """The bytes from start up to stop of a value, fewer where it ends. A negative start counts from the end."""
+        """The bytes from start up to stop of a value, fewer where it ends. What is negative counts from the end."""
         entry = self._entries.get(key)
         if entry is None:
             return None

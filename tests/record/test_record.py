@@ -232,7 +232,10 @@ def with_shape(shape):
         ({"a": {".durable": np.zeros(1)}}, "a file of its own"),
         ({"a": with_shape((-1, -2))}, "each length of structural_shape is a number of rows, 0 or more, not -1"),
         ({"a": with_shape((2.0,))}, "not 2.0"),
-        ({"a": mrec.Block({"r": np.zeros(1, "u8")}, targets={"r": 5})}, "its target is 5, no name of a block"),
+        (
+            {"a": mrec.Block({"r": np.zeros(1, "u8")}, targets={"r": 5})},
+            "block 'a': targets says 5 of 'r': .* is no string",
+        ),
         (mrec.Frame(meta={"_meta_types": 1}), "_meta_types"),
         (mrec.Frame(meta={"\ud800": 1}), "lone surrogate"),
         (mrec.Frame(meta={"a": 1}, meta_types={"a": ["i64"]}), "is no type"),
@@ -334,3 +337,33 @@ def test_untagged_keys_are_inferred(path):
         [1],
         None,
     )
+
+
+def test_untagged_keys_stay_what_they_were(path):
+    document(path, "frame", cutoffs=[1, 2, 3], wide=10**400)
+    report = mrec.verify(path)
+    assert [(f.rule, f.array) for f in report.findings] == [("meta-types", "frame")] and "wide" in str(report)
+    rec = mrec.open(path)
+    with pytest.raises(CorruptData, match=r"frame: the key 'wide': .* beyond the range of f64"):
+        _ = rec.frame
+    document(path, "frame", wide=2**70)
+    rec.frame = rec.frame  # a list that looks like a vector is still a list
+    assert rec.frame.meta["cutoffs"] == [1, 2, 3] and rec.frame.meta_types["cutoffs"] == "json"
+    assert rec.frame.meta["wide"] == 2.0**70
+
+
+def test_keys_of_other_programs_stay_in_documents(path):
+    theirs = {"must_understand": False, "by": "another"}
+    for section in ("", "meta", "status", "metrics"):
+        mrec.MetricsLog(path).close()
+        mrec.open(path).status = {"state": "running"}
+        file = path / section / "zarr.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"theirs": theirs}))
+    rec = mrec.open(path)
+    rec.meta = {"title": "t"}
+    rec.status = {"state": "finished"}
+    with mrec.MetricsLog(path) as log:
+        log.log("loss", 1.0)
+    for section in ("", "meta", "status", "metrics"):
+        assert json.loads((path / section / "zarr.json").read_text())["theirs"] == theirs
+    assert (mrec.open(path).meta, rec.status, list(rec.metrics)) == ({"title": "t"}, {"state": "finished"}, ["loss"])

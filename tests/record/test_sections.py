@@ -379,6 +379,32 @@ def test_an_unclosed_record_is_copied_as_it_reads(tmp_path):
     assert len(copy.trajectory) == 1 and not (tmp_path / "c.mrec/trajectory/.durable").exists()
 
 
+def test_sections_that_refer_to_each_other(tmp_path):
+    system = {"atoms": {"mass": [1.0, 2.0, 3.0]}}
+    pairs = mrec.Block({"a": np.array([0, 2], "u8")}, targets={"a": "/system/atoms"})
+    frame = {"pairs": pairs, "bonds": mrec.Block({"atomi": [2, 0]}, targets={"atomi": "/system/atoms"})}
+    table = {"t": mrec.Block({"p": np.array([1], "u8")}, targets={"p": "/frame/pairs"})}
+    with_more = {**system, "tables": mrec.Block({"t": np.array([0], "u8")}, targets={"t": "/forcefield/t"})}
+    rec = mrec.create(tmp_path / "a.mrec", frame=frame, system=with_more, forcefield=table)
+    assert mrec.verify(rec.path).ok and rec.frame["bonds"]["atomi"].dtype == np.uint64  # lists, widened as stored
+    pairs["a"][1] = 3
+    with pytest.raises(SchemaError, match="frame/pairs/a: 3 is no row of '/system/atoms', which has 3"):
+        mrec.create(tmp_path / "b.mrec", frame=frame, system=system)
+    with pytest.raises(SchemaError, match="frame/pairs/a: its target '/system/atoms' is no block"):
+        mrec.create(tmp_path / "b.mrec", frame=frame)
+    assert not (tmp_path / "b.mrec").exists()
+
+
+def test_a_copy_keeps_what_it_refers_to(tmp_path):
+    schema = mrec.Schema().block("pairs", targets={"a": "/system/atoms"}).column("a", "u64")
+    system = {"atoms": {"mass": [1.0, 2.0]}}
+    rec = mrec.create(tmp_path / "a.mrec", system=system, status={"state": "s"}, trajectory=schema)
+    with pytest.raises(InvalidValue, match=r"pairs/a refers to .*; keep 'system', or leave 'trajectory' out as well"):
+        rec.copy_to(tmp_path / "b.mrec.zip", without="system")
+    assert rec.copy_to(tmp_path / "b.mrec.zip", without=["system", "trajectory"]).sections == ("meta", "status")
+    assert mrec.verify(tmp_path / "b.mrec.zip").ok
+
+
 def test_copies_that_are_refused(path):
     rec = mrec.open(path)
     for arguments, error, match in (

@@ -454,6 +454,12 @@ def a_forcefield_with_a_typed_document(path: Path) -> None:
     (path / "forcefield/zarr.json").write_text(json.dumps(node))
 
 
+@fault("precision", "regular", "frame/a/x")
+def a_precision_that_is_no_number(path: Path) -> None:
+    mrec.open(path).frame = {"a": {"x": [1.0]}}
+    edit.document(path / "frame/a/x", lambda found: found.update(attributes={"precision": None}))
+
+
 @fault("observable", "regular", "observables/rdf")
 def a_group_in_the_place_of_an_observable(path: Path) -> None:
     mrec.open(path).observables["rdf"] = mrec.Observable([1.0], "k", "d", False)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mrec
+import mrec.zarr
 from mrec.errors import NotARecord, RecordNotFound
 from mrec.verify.rules import RULES
 from tests.cli.command import ROOT
@@ -183,6 +184,17 @@ def test_blocks_that_were_never_given_rows_are_sound(tmp_path: Path) -> None:
         for step in range(3):
             writer.append(step, atoms={"x": np.empty((0, 3))})
     assert mrec.verify(tmp_path / "a.mrec").findings == []
+
+
+def test_sharded_arrays_without_axes(tmp_path: Path) -> None:
+    record = mrec.create(tmp_path / "a.mrec", status={"state": "finished"})
+    record.observables["n"] = mrec.Observable(7, "scalar", "a number", False)
+    shutil.rmtree(tmp_path / "a.mrec/observables/n")
+    group = mrec.zarr.open(tmp_path / "a.mrec", "observables")
+    group.create_array("n", data=np.array(7), shards=())
+    assert mrec.verify(tmp_path / "a.mrec").ok and record.observables["n"].values == 7
+    (tmp_path / "a.mrec/observables/n/c").write_bytes(b"7")
+    assert [(f.rule, f.array) for f in mrec.verify(tmp_path / "a.mrec").findings] == [("index-size", "observables/n")]
 
 
 def test_new_record_is_sound(tmp_path: Path) -> None:

@@ -113,13 +113,27 @@ def basic(draw, shape):
 
 @st.composite
 def advanced(draw, shape):
-    """The same with arrays of integers, all of one shape, or a boolean array."""
-    if shape and draw(st.integers(0, 3)) == 0:
-        rng = np.random.default_rng(draw(st.integers(0, 999)))
-        return rng.random(shape[: draw(st.integers(1, len(shape)))]) < 0.3
-    size = draw(st.integers(0, 5))
-    keys = list(draw(basic(shape)))
-    for i, n in enumerate(shape[: len(keys)]):
-        if keys[i] is not Ellipsis and n and draw(st.booleans()):
-            keys[i] = np.array(draw(st.lists(st.integers(-n, n - 1), min_size=size, max_size=size)), np.int64)
-    return tuple(keys)
+    """The same with arrays and lists of integers that repeat to one shape, boolean ones of some axes, and new axes."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    together = draw(st.sampled_from([(), (0,), (1,), (3,), (2, 1), (1, 3), (2, 3), (0, 3)]))
+    keys, i = [], 0
+    while i < len(shape):
+        kind, n, axes = draw(st.sampled_from(["new", "mask", "list", "list", "slice", "slice", "scalar"])), shape[i], 1
+        if kind == "mask":
+            axes = min(draw(st.integers(1, 2)), len(shape) - i)
+            keys.append(rng.random(shape[i : i + axes]) < rng.choice([0, 0.3, 1]))
+        elif kind == "list" and n:
+            size = draw(st.sampled_from([together, together[1:], (1,) * len(together)]))
+            found = rng.integers(-n, n, size).astype(draw(st.sampled_from(["i1", ">i4", "i8"])))
+            keys.append(found.tolist() if draw(st.booleans()) else found)
+        elif kind == "scalar" and n:
+            keys.append(draw(st.sampled_from([int, np.int8, np.array]))(rng.integers(-n, n)))
+        else:
+            keys.append(draw(st.slices(n)))
+        if kind == "new":
+            keys.insert(-1, None)
+        i += axes
+        if draw(st.integers(0, 9)) == 0:
+            keys.append(Ellipsis)
+            break
+    return keys[0] if len(keys) == 1 and draw(st.booleans()) else tuple(keys)

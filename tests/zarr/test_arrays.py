@@ -12,6 +12,7 @@ import pytest
 import mrec.zarr
 from mrec.errors import CorruptData, InvalidValue, ReadOnly, UnknownName, UnsupportedCodec, UnsupportedVersion
 from mrec.zarr import FilesystemStore, MemoryStore
+from mrec.zarr.write import BYTES, sharding
 
 
 @pytest.fixture(params=["memory", "files"])
@@ -45,9 +46,12 @@ def test_a_store(root):
     store = root.store
     store.set("x/y", b"0123456789")
     assert store.get("x/y") == b"0123456789" and store.size("x/y") == 10 and store.exists("x")
-    assert [store.get_range("x/y", *r) for r in [(2, 5), (8, 99), (-3,), (-99, 2), (5, 5)]] == [
-        b"234", b"89", b"789", b"01", b"",
+    ranges = [(2, 5), (8, 99), (-3,), (-99, 2), (5, 5), (5, 2), (20, 30), (-3, -1), (1, -1)]
+    assert [store.get_range("x/y", *r) for r in ranges] == [
+        b"234", b"89", b"789", b"01", b"", b"", b"", b"78", b"12345678",
     ]  # fmt: skip
+    with pytest.raises(FileNotFoundError, match="x'"):
+        store.size("x")
     assert store.get_ranges("x/y", [(0, 1), (9, 10)]) == [b"0", b"9"] and store.get_range("x/z", 0, 1) is None
     assert store.get_ranges("q", [(0, 1)]) is None
     assert sorted(store.walk()) == ["x/y", "zarr.json"] and store.names() == ["x"]
@@ -55,8 +59,10 @@ def test_a_store(root):
     store.delete("x/y")
     assert store.get("x/y") is None
     for key in ("", "../x", "a//b", "/a"):
-        with pytest.raises(InvalidValue, match="is no key of a store"):
-            store.set(key, b"")
+        for change in (lambda key: store.set(key, b""), store.delete, store.delete_below):
+            with pytest.raises(InvalidValue, match="is no key of a store"):
+                change(key)
+    assert list(store.walk()) == ["zarr.json"]
 
 
 def test_metadata_stands_before_any_value(root):
@@ -130,6 +136,7 @@ def test_values_that_do_not_fit(root):
         ({"chunks": 3, "shards": 7}, "do not divide the shard"),
         ({"compression": "lzma"}, "choose zstd:n, gzip:n, none"),
         ({"compression": "gzip:11"}, "level is 11"),
+        ({"compression": "zstd:" + "9" * 5000}, "choose zstd:n, gzip:n, none"),
         ({"fill": 2.5}, "would be changed to be stored as int32"),
         ({"fill": "x"}, "x"),
         ({"dimension_names": ("a", "b")}, "dimension_names is no list of 1 names"),
@@ -273,6 +280,59 @@ def test_a_zip_file_of_deep_directories(tmp_path):
             file.writestr("a/" * depth + "zarr.json", "{}")
         with pytest.raises(CorruptData, match="directories deep"):
             mrec.zarr.open(tmp_path / "a.zip")
+
+
+def test_what_is_read_into_has_the_type_and_shape(root):
+    data = np.arange(24).reshape(6, 4)
+    inner = sharding((1, 2), [BYTES])
+    for name, how in (("plain", {}), ("in shards", {"codecs": [inner], "chunks": (2, 2), "shards": (4, 4)})):
+        array = root.create_array(name, data=data, **how)
+        for out in (
+            *(np.zeros((6, 4), t) for t in ("f8", ">i8", "i4", object, "U9")),
+            np.zeros((6, 5), "i8"),
+            *(np.zeros(shape, "i8") for shape in ((), 6, (1, 6, 4), (0, 4))),
+        ):
+            before = out.copy()
+            for selection in (..., slice(None), (slice(None), slice(None)), range(6)):
+                with pytest.raises(InvalidValue, match=rf"{name}: out is .*, not int64\[6, 4\]"):
+                    array.read(selection, out=out)
+            assert np.array_equal(out, before)
+        for out in (np.zeros((6, 4), "i8", "F"), np.zeros((12, 8), "i8")[::-2, ::2]):
+            for selection in (..., range(6)):
+                out[...] = 0
+                assert array.read(selection, out=out) is out and np.array_equal(out, data)
+
+
+def test_strings_in_an_array_of_objects(root):
+    array = root.create_array("s", data=np.array([["a", "b\0"], ["", "é"]], object))
+    assert array.dtype.kind == "T" and array[...].tolist() == [["a", "b\0"], ["", "é"]]
+    for given in (np.array(["a", None], object), np.array([], object), [None]):
+        with pytest.raises(InvalidValue, match="is no type of an array"):
+            root.create_array("t", data=given)
+
+
+def test_what_an_array_left_is_no_value_of_another(root):
+    root.create_array("a/x", data=np.arange(4), chunks=2)
+    root.store.delete("a/x/zarr.json")  # all that a kill let `delete` do
+    root.store.set("a/x/notes.txt", b"...")
+    with pytest.raises(InvalidValue, match=r"a/x/c/[01] was left by another .* store.delete_below\('a/x'\)"):
+        root.create_array("a/x", 4, "i8", chunks=2)
+    root.create_array("a/x", 4, "i8", chunks=2, separator=".")  # whose chunks have other keys
+    root.delete("a/x")
+    assert root.create_array("a/x", 4, "i8", chunks=2)[...].tolist() == [0] * 4
+
+
+def test_keys_of_other_programs_stay_in_a_document():
+    theirs = {"theirs": {"must_understand": False, "x": [1]}}
+    store = MemoryStore({"zarr.json": json.dumps({**GOOD, **theirs}).encode()})
+    array = mrec.zarr.open(store)
+    array.attrs["k"] = 1
+    array.resize(5)
+    assert theirs.items() <= json.loads(store.get("zarr.json")).items()
+    whole = {"zarr_format": 3, "node_type": "group", **theirs, "consolidated_metadata": {"metadata": {}}}
+    store = MemoryStore({"zarr.json": json.dumps(whole).encode()})
+    mrec.zarr.open(store).attrs["k"] = 1
+    assert json.loads(store.get("zarr.json")) == {**whole, "attributes": {"k": 1}}
 
 
 def test_unknown_content_that_need_not_be_understood():

@@ -129,6 +129,16 @@ def test_a_packed_record_on_s3(bucket, expected):
         assert len(record.trajectory) == FRAMES
 
 
+def test_a_file_system_with_directories(tmp_path):
+    mrec.zarr.create(tmp_path / "a.zarr").create_array("x", data=np.arange(5))
+    store = mrec.zarr.remote_store(fsspec.filesystem("file"), str(tmp_path / "a.zarr"))
+    assert mrec.zarr.open(store, "x")[...].tolist() == [0, 1, 2, 3, 4] and store.exists("x")
+    for key in ("x", "x/zarr.json/y", "nothing"):
+        assert store.get(key) is None and store.get_range(key, 0, 2) is None
+        with pytest.raises(FileNotFoundError):
+            store.size(key)
+
+
 def test_memory_and_other_file_systems():
     fs = fsspec.filesystem("memory")
     made = mrec.zarr.create(mrec.zarr.MemoryStore(), {"a": [1]})
