@@ -32,6 +32,7 @@ LOST = {
     "a_key_twice": ["left out atoms/y: frames 0-11"],
     "an_array_too_short": ["lost atoms/y: frames 17-23"],
     "a_column_shorter_than_the_others": ["lost atoms/y: frame 11"],
+    "a_precision_that_is_no_number": ["frame/a/x"],
     "another_type_than_declared": ["left out atoms/tag: frames 0-11"],
     "a_value_without_its_array": ["left out meta/pe: frames 0-11"],
     "a_declaration_with_an_unknown_member": ["trajectory"],
