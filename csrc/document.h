@@ -19,7 +19,7 @@ mrec_status mrec_document_init(mrec_document *, const char *root, const char *ke
 void mrec_document_free(mrec_document *);
 
 /* Make zarr.json hold these n bytes, whole or not at all; the directory is made when it is missing. `synced`: it goes
- * there, and is there for good when that is published; NULL: at once, and unsynced. */
+ * there, and gets its name when those are settled; NULL: at once, and unsynced. */
 mrec_status mrec_document_write(mrec_vfs *, mrec_document *, const void *text, size_t n, mrec_replacements *synced,
                                 mrec_error *);
 

@@ -3,6 +3,7 @@
  *   cc -std=c11 -g -Icsrc -Icsrc/include csrc/?*.c csrc/tests/?*.c -ldeflate -lzstd -lpthread -lm -o build/test_core
  * Add -fsanitize=address,undefined, or run it under valgrind. Every kernel runs with and without what the processor
  * offers beyond the base instruction set. */
+#define _GNU_SOURCE
 #include "tests.h"
 
 #include "buffer.h"
@@ -15,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <unistd.h>
 
 void test_status(void) {
     mrec_error error;
@@ -37,6 +39,47 @@ void test_status(void) {
     uint64_t out;
     assert(mrec_mul(UINT64_MAX / 3, 3, &out) && out == UINT64_MAX && !mrec_mul(UINT64_MAX / 3 + 1, 3, &out));
     assert(mrec_add(UINT64_MAX - 1, 1, &out) && out == UINT64_MAX && !mrec_add(UINT64_MAX, 1, &out));
+}
+
+/* The text of a file; "" for none. */
+static void check_text(mrec_vfs *vfs, const char *path, const char *right) {
+    mrec_buffer found = {0};
+    mrec_error error;
+    bool there;
+    assert(mrec_file_load(vfs, path, &found, &there, &error) == MREC_OK && there == (right[0] != '\0'));
+    assert(found.size == strlen(right) && memcmp(found.data ? found.data : (uint8_t *)"", right, found.size) == 0);
+    mrec_buffer_free(&found);
+}
+
+/* More files than are synced at the same time: none has its name before it is given, and then those that were asked
+ * for. */
+void test_together(void) {
+    enum { N = 2 * MREC_MAX_TOGETHER + 3 };
+    mrec_vfs *vfs = mrec_vfs_posix();
+    mrec_replacements all = {0};
+    mrec_error error;
+    char directory[] = "/tmp/mrec-together-XXXXXX", path[N][64], text[32];
+    assert(mkdtemp(directory) != NULL);
+    for (int i = 0; i < N; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%d", directory, i);
+        snprintf(text, sizeof text, "new %d", i);
+        assert(mrec_file_replace(vfs, path[i], "old", 3, false, &error) == MREC_OK);
+        assert(mrec_file_prepare(vfs, path[i], text, strlen(text), &all, &error) == MREC_OK);
+    }
+    assert(mrec_files_settle(vfs, &all, &error) == MREC_OK && all.settled == N);
+    check_text(vfs, path[0], "old");
+    assert(mrec_files_name(vfs, &all, N - 2, &error) == MREC_OK);
+    mrec_files_drop(vfs, &all);
+    for (int i = 0; i < N; i++) {
+        snprintf(text, sizeof text, "new %d", i);
+        check_text(vfs, path[i], i < N - 2 ? text : "old");
+        assert(mrec_file_remove(vfs, path[i], &error) == MREC_OK);
+    }
+    const mrec_open_file files[] = {{open(directory, O_RDONLY), directory}, {-1, "none"}, {-1, "neither"}};
+    assert(mrec_files_sync(vfs, files, 3, &error) == MREC_E_IO && error.sys_errno == EBADF);
+    assert(strcmp(error.path, "none") == 0);
+    close(files[0].fd);
+    assert(vfs->rmdir(vfs, directory) == 0); /* no temporary file is left */
 }
 
 void test_buffer(void) {
@@ -205,11 +248,11 @@ int main(void) {
         const char *name;
         void (*run)(void);
     } tests[] = {
-        {"status", test_status},   {"buffer", test_buffer},     {"vlen", test_vlen},      {"crc32c", test_crc32c},
-        {"shuffle", test_shuffle}, {"quantize", test_quantize}, {"zframe", test_zframe},  {"codec", test_codec},
-        {"runs", test_runs},       {"damage", test_damage},     {"shard", test_shard},    {"options", test_options},
-        {"json", test_json},       {"strided", test_strided},   {"reader", test_reader},  {"archive", test_archive},
-        {"encode", test_encode},   {"writer", test_writer},     {"threads", test_threads}};
+        {"status", test_status},   {"buffer", test_buffer},   {"together", test_together}, {"vlen", test_vlen},
+        {"crc32c", test_crc32c},   {"shuffle", test_shuffle}, {"quantize", test_quantize}, {"zframe", test_zframe},
+        {"codec", test_codec},     {"runs", test_runs},       {"damage", test_damage},     {"shard", test_shard},
+        {"options", test_options}, {"json", test_json},       {"strided", test_strided},   {"reader", test_reader},
+        {"archive", test_archive}, {"encode", test_encode},   {"writer", test_writer},     {"threads", test_threads}};
     static const struct {
         const char *name;
         unsigned features;

@@ -12,6 +12,7 @@
 /* Each file's tests, in the order of the layers. */
 void test_status(void);
 void test_buffer(void);
+void test_together(void);
 void test_vlen(void);
 void test_crc32c(void);
 void test_shuffle(void);
