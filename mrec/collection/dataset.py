@@ -67,8 +67,9 @@ class Declarations:
         given = (name, dtype, _once(dims), _once(shape), _once(chunk_shape), fill_value)
         try:
             # as fills, -0.0 is not 0.0, and NaN is NaN; an array is not asked, since its repr is rounded
-            real = isinstance(fill_value, (float, np.floating))
-            key = (*given[:5], type(fill_value), repr(fill_value) if real else fill_value)
+            kind = type(fill_value)
+            real = kind is float or isinstance(fill_value, np.floating)
+            key = (*given[:5], kind, repr(fill_value) if real else fill_value)
             found = self._known.get(key)
         except TypeError:
             return Declaration(*given)
@@ -81,7 +82,10 @@ class Declarations:
 
 def _once(given: Any) -> Any:
     """Axes as they are, but for what can be looked at only once."""
-    if type(given) is tuple or given is None:
+    kind = type(given)
+    if kind is list:
+        return tuple(given)
+    if kind is tuple or kind is str or given is None:
         return given
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
 
