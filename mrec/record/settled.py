@@ -14,8 +14,8 @@ T = TypeVar("T")
 #: What changes when a directory is replaced, or a name in it; None: there is none.
 Mark = tuple[int, ...] | None
 
-#: How often it is read again.
-ATTEMPTS = 5
+#: How often it is read again: two processes that do nothing but replace a section beat five in a row.
+ATTEMPTS = 25
 
 
 def settled(mark: Callable[[], object], read: Callable[[], T], what: str) -> T:
