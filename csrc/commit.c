@@ -151,7 +151,7 @@ static mrec_status write_durable_file(mrec_sequence *seq, mrec_replacements *syn
     mrec_status status = path ? print_durable(seq, &text, error) : mrec_fail_memory(error);
     if (status == MREC_OK)
         status = synced ? mrec_file_prepare(vfs, path, text.data, text.size, synced, error)
-                        : mrec_file_replace(vfs, path, text.data, text.size, false, error);
+                        : mrec_file_replace(vfs, path, text.data, text.size, error);
     mrec_buffer_free(&text);
     free(path);
     return status;
@@ -203,26 +203,27 @@ static mrec_status name_marker(mrec_sequence *seq, mrec_replacements *synced, mr
     return mrec_document_sync_dirs(vfs, &seq->marker, error);
 }
 
+static mrec_status settle_marker(mrec_sequence *seq, mrec_replacements *synced, mrec_error *error) {
+    MREC_TRY(mrec_files_settle(seq->store.files.vfs, synced, error));
+    return name_marker(seq, synced, error);
+}
+
 mrec_status mrec_commit_marker_text(mrec_sequence *seq, const void *text, size_t n, mrec_error *error) {
     mrec_vfs *vfs = seq->store.files.vfs;
     mrec_replacements synced = {0};
     mrec_status status = mrec_document_write(vfs, &seq->marker, text, n, &synced, error);
     if (status == MREC_OK)
-        status = mrec_files_settle(vfs, &synced, error);
-    if (status == MREC_OK)
-        status = name_marker(seq, &synced, error);
+        status = settle_marker(seq, &synced, error);
     mrec_files_drop(vfs, &synced);
     return status;
 }
 
 mrec_status mrec_commit_marker(mrec_sequence *seq, bool live, bool durable, mrec_error *error) {
-    mrec_buffer text = {0};
-    if (!durable)
-        return write_marker(seq, live, NULL, error);
-    mrec_status status = mrec_sequence_marker(seq, live, &text, error);
-    if (status == MREC_OK)
-        status = mrec_commit_marker_text(seq, text.data, text.size, error);
-    mrec_buffer_free(&text);
+    mrec_replacements synced = {0};
+    mrec_status status = write_marker(seq, live, durable ? &synced : NULL, error);
+    if (status == MREC_OK && durable)
+        status = settle_marker(seq, &synced, error);
+    mrec_files_drop(seq->store.files.vfs, &synced);
     return status;
 }
 
@@ -249,9 +250,7 @@ mrec_status mrec_commit_documents(mrec_sequence *seq, bool durable, mrec_error *
     mrec_replacements synced = {0};
     mrec_status status = write_documents(seq, durable ? &synced : NULL, false, error);
     if (status == MREC_OK)
-        status = mrec_files_settle(vfs, &synced, error);
-    if (status == MREC_OK)
-        status = mrec_files_name(vfs, &synced, synced.n, error);
+        status = mrec_files_publish(vfs, &synced, error);
     mrec_files_drop(vfs, &synced);
     return status;
 }

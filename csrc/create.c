@@ -146,9 +146,7 @@ static mrec_status write_group(mrec_vfs *vfs, const char *root, const char *key,
     if (status == MREC_OK)
         status = mrec_group_write(vfs, &group, durable ? &synced : NULL, error);
     if (status == MREC_OK)
-        status = mrec_files_settle(vfs, &synced, error);
-    if (status == MREC_OK)
-        status = mrec_files_name(vfs, &synced, synced.n, error);
+        status = mrec_files_publish(vfs, &synced, error);
     mrec_files_drop(vfs, &synced);
     if (status == MREC_OK && durable)
         status = mrec_document_sync_dirs(vfs, &group.doc, error);

@@ -31,8 +31,8 @@ mrec_status mrec_document_write(mrec_vfs *vfs, mrec_document *doc, const void *t
         MREC_TRY(mrec_dir_make(vfs, doc->dir, error));
     char *path;
     MREC_TRY(with_zarr_json(doc, &path, error));
-    mrec_status status = synced ? mrec_file_prepare(vfs, path, text, n, synced, error)
-                                : mrec_file_replace(vfs, path, text, n, false, error);
+    mrec_status status =
+        synced ? mrec_file_prepare(vfs, path, text, n, synced, error) : mrec_file_replace(vfs, path, text, n, error);
     free(path);
     MREC_TRY(status);
     doc->parent_unsynced = doc->parent_unsynced || !doc->on_disk;

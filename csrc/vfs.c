@@ -211,24 +211,20 @@ mrec_status mrec_file_exists(mrec_vfs *vfs, const char *path, bool *exists, mrec
     return fd < 0 ? mrec_fail_errno(error, -fd, path, "cannot open") : mrec_file_close(vfs, fd, path, error);
 }
 
-static mrec_status write_whole(mrec_vfs *vfs, const char *path, const void *bytes, size_t n, bool durable,
-                               mrec_error *error) {
+static mrec_status write_whole(mrec_vfs *vfs, const char *path, const void *bytes, size_t n, mrec_error *error) {
     int fd = open_retrying(vfs, path, O_RDWR | O_CREAT | O_TRUNC);
     if (fd < 0)
         return mrec_fail_errno(error, -fd, path, "cannot create");
     mrec_status status = mrec_file_write(vfs, fd, path, bytes, n, 0, error);
-    if (status == MREC_OK && durable)
-        status = mrec_file_sync(vfs, fd, path, error);
     mrec_status closed = mrec_file_close(vfs, fd, path, status == MREC_OK ? error : NULL);
     return status != MREC_OK ? status : closed;
 }
 
-mrec_status mrec_file_replace(mrec_vfs *vfs, const char *path, const void *bytes, size_t n, bool durable,
-                              mrec_error *error) {
+mrec_status mrec_file_replace(mrec_vfs *vfs, const char *path, const void *bytes, size_t n, mrec_error *error) {
     char *tmp = temporary_name(path);
     if (!tmp)
         return mrec_fail_memory(error);
-    mrec_status status = write_whole(vfs, tmp, bytes, n, durable, error);
+    mrec_status status = write_whole(vfs, tmp, bytes, n, error);
     if (status == MREC_OK) {
         int result;
         MREC_RETRY(result, vfs->rename(vfs, tmp, path));
@@ -281,6 +277,11 @@ mrec_status mrec_files_name(mrec_vfs *vfs, mrec_replacements *all, size_t n, mre
             return mrec_fail_errno(error, -result, next->path, "cannot rename to");
     }
     return MREC_OK;
+}
+
+mrec_status mrec_files_publish(mrec_vfs *vfs, mrec_replacements *all, mrec_error *error) {
+    MREC_TRY(mrec_files_settle(vfs, all, error));
+    return mrec_files_name(vfs, all, all->n - all->named, error);
 }
 
 /* Room for one more, and a descriptor. */

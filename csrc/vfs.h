@@ -89,9 +89,9 @@ mrec_status mrec_file_load(mrec_vfs *, const char *path, mrec_buffer *out, bool 
 
 mrec_status mrec_file_exists(mrec_vfs *, const char *path, bool *exists, mrec_error *);
 
-/* Put n bytes at path whole or not at all: a temporary file beside it (".<name>.tmp"), synced when `durable`, then
- * renamed. The directory is not synced. A failure leaves no temporary file where it can be helped. */
-mrec_status mrec_file_replace(mrec_vfs *, const char *path, const void *bytes, size_t n, bool durable, mrec_error *);
+/* Put n bytes at path whole or not at all: a temporary file beside it (".<name>.tmp"), then renamed. Nothing is synced.
+ * A failure leaves no temporary file where it can be helped. */
+mrec_status mrec_file_replace(mrec_vfs *, const char *path, const void *bytes, size_t n, mrec_error *);
 
 /* Files on the way to their names, in temporary ones: {0} is none. */
 typedef struct mrec_replacements {
@@ -113,6 +113,9 @@ mrec_status mrec_files_settle(mrec_vfs *, mrec_replacements *, mrec_error *);
 
 /* The next n that are settled get their names, in the order in which they were prepared. */
 mrec_status mrec_files_name(mrec_vfs *, mrec_replacements *, size_t n, mrec_error *);
+
+/* Settle all, and give all that have none their names. */
+mrec_status mrec_files_publish(mrec_vfs *, mrec_replacements *, mrec_error *);
 
 /* None are left; those without a name are removed. */
 void mrec_files_drop(mrec_vfs *, mrec_replacements *);

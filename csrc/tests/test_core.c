@@ -63,7 +63,7 @@ void test_together(void) {
     for (int i = 0; i < N; i++) {
         snprintf(path[i], sizeof path[i], "%s/%d", directory, i);
         snprintf(text, sizeof text, "new %d", i);
-        assert(mrec_file_replace(vfs, path[i], "old", 3, false, &error) == MREC_OK);
+        assert(mrec_file_replace(vfs, path[i], "old", 3, &error) == MREC_OK);
         assert(mrec_file_prepare(vfs, path[i], text, strlen(text), &all, &error) == MREC_OK);
     }
     assert(mrec_files_settle(vfs, &all, &error) == MREC_OK && all.settled == N);

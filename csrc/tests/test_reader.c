@@ -58,7 +58,7 @@ static void write_shard(const char *directory, int shard, mrec_coder *coder, con
     mrec_store_u32(file.data + index - 4, mrec_crc32c(0, file.data, index - 4));
     char path[300];
     snprintf(path, sizeof path, "%s/c/%d", directory, shard);
-    assert(mrec_file_replace(mrec_vfs_posix(), path, file.data, file.size, false, &error) == MREC_OK);
+    assert(mrec_file_replace(mrec_vfs_posix(), path, file.data, file.size, &error) == MREC_OK);
     mrec_buffer_free(&file);
 }
 
