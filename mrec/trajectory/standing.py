@@ -111,7 +111,7 @@ def read_standing(store: Store) -> Standing | None:
     published = None if marker is None else marker.get("nstep", 0)
     cut = Recovered(durable.nstep, published) if published is None or published > durable.nstep else None
     own = parse_group(durable.documents[MARKER], f"{store.path(DURABLE)}: {MARKER}").attributes
-    if own.get("nstep") != durable.nstep:
+    if not is_int(own.get("nstep"), durable.nstep, durable.nstep):
         raise CorruptData(f"{store.path(DURABLE)}: nstep is {durable.nstep}, in the document {own.get('nstep')!r}")
     standing = _standing(own, durable.documents.get, None, durable.tails, durable.complete, cut, token)
     return replace(standing, durable=durable)

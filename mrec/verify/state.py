@@ -70,7 +70,7 @@ def durable_state(log: Log, raw: bytes) -> State | None:
 def _durable_state(log: Log, durable: dict[str, Any]) -> State | None:
     documents = durable["documents"]
     own = _node(log, documents[MARKER], MARKER)
-    if not isinstance(own, GroupMeta):
+    if not isinstance(own, GroupMeta) or not _counts(log, "durable", DURABLE, own.attributes):
         return None
     tails = {path: tuple(tail) for path, tail in durable["tails"].items()}
     return State(own.attributes, documents.get, False, True, durable["complete"], tails)
@@ -99,20 +99,23 @@ def _marker(log: Log, token: Token, durable: dict[str, Any] | None) -> dict[str,
     if not isinstance(node, GroupMeta):
         log.add("document", MARKER, "an array stands where a group has to be")
         return None
-    return _counted(log, node.attributes, token[0] is None)
+    if not _counts(log, "marker", MARKER, node.attributes):
+        return None
+    if token[0] is None and "mrec_nstep" in node.attributes:
+        log.add("marker", MARKER, "mrec_nstep stands in a record without .durable; closing takes it out first")
+    return node.attributes
 
 
-def _counted(log: Log, attributes: dict[str, Any], closed: bool) -> dict[str, Any] | None:
+def _counts(log: Log, rule: str, path: str, attributes: dict[str, Any]) -> bool:
+    """Whether what stands for a number of frames is one."""
     for key in ("nstep", "mrec_nstep"):
         if key in attributes and not is_int(attributes[key], 0, 2**63 - 1):
-            log.add("marker", MARKER, f"{key} is {attributes[key]!r}, no number of frames")
-            return None
-    if closed and "mrec_nstep" in attributes:
-        log.add("marker", MARKER, "mrec_nstep stands in a record without .durable; closing takes it out first")
+            log.add(rule, path, f"{key} is {attributes[key]!r}, no number of frames")
+            return False
     for key in ("step_progression", "time_progression"):
         if key in attributes and "nstep" not in attributes:
-            log.add("marker", MARKER, f"{key} stands without nstep")
-    return attributes
+            log.add(rule, path, f"{key} stands without nstep")
+    return True
 
 
 def _marker_stands(marker: dict[str, Any] | None, durable: dict[str, Any]) -> bool:

@@ -86,3 +86,24 @@ def test_a_durable_file_whose_marker_is_an_array(tmp_path: Path) -> None:
     durable["documents"]["trajectory/zarr.json"] = durable["documents"]["trajectory/step/zarr.json"]
     file.write_text(json.dumps(durable))
     assert "durable" in {finding.rule for finding in mrec.verify(path).findings}
+
+
+@pytest.mark.parametrize("count", ["zstd", True, 4.0, -1, [4], None])
+def test_a_durable_file_whose_marker_counts_no_frames(tmp_path: Path, count: object) -> None:
+    """Found by fuzzing. A number of another type that compares equal is none either."""
+    path = tmp_path / "a.mrec"
+    samples.crashed(path)
+    file = path / "trajectory/.durable"
+    durable = json.loads(file.read_text())
+    marker = json.loads(durable["documents"]["trajectory/zarr.json"])
+    if isinstance(count, (float, bool)):
+        durable["nstep"] = int(count)
+    marker["attributes"]["nstep"] = count
+    durable["documents"]["trajectory/zarr.json"] = json.dumps(marker)
+    durable["boot_id"] = "another"  # so that it stands, not the marker beside it
+    (path / "trajectory/zarr.json").write_text("{")
+    file.write_text(json.dumps(durable))
+    with mrec.open(path) as record, pytest.raises(CorruptData, match="nstep is"):
+        len(record.trajectory)
+    report = mrec.verify(path)
+    assert {f.rule for f in report.findings if "nstep" in f.message} == {"durable"}
