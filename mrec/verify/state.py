@@ -170,7 +170,10 @@ def _is_inside(name: str) -> bool:
 
 
 def _is_tail(tail: Any) -> bool:
-    return isinstance(tail, list) and len(tail) == 5 and all(is_int(n, 0, 2**63 - 1) for n in tail)
+    if not isinstance(tail, list) or len(tail) != 5:
+        return False
+    *place, crc = tail
+    return all(is_int(n, 0, 2**63 - 1) for n in place) and is_int(crc, 0, 2**32 - 1)
 
 
 def _node(log: Log, text: bytes | str, path: str) -> Node | None:
