@@ -42,6 +42,19 @@ class SegmentFooter:
     def values_of(self, key: str) -> tuple[list[int], list[int], list[Any]]: ...
 
 @disjoint_base
+class ArrayForm:
+    def __init__(
+        self,
+        dtype: int,
+        bound: int,
+        shape: tuple[int, ...],
+        chunk_shape: tuple[int, ...],
+        dims: tuple[bytes, ...],
+        fill: tuple[int, int | bytes] | None,
+        rows: int,
+    ) -> None: ...
+
+@disjoint_base
 class SegmentBuilder:
     @property
     def nbytes(self) -> int: ...
@@ -50,14 +63,10 @@ class SegmentBuilder:
         self,
         order: int,
         name: bytes,
-        dtype: int,
-        shape: tuple[int, ...],
-        chunk_shape: tuple[int, ...],
-        dims: tuple[bytes, ...],
-        fill: Any,
-        chunks: list[Any],
+        form: ArrayForm,
+        chunks: Sequence[tuple[tuple[int, ...], int, int, int]],
         pairs: list[tuple[bytes, bytes]],
-        statistics: Any,
+        extent: tuple[Any, Any, int],
     ) -> None: ...
     def write(self) -> tuple[bytes, bytes]: ...
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 
 #: Bytes that one call moves: they stay in the processor's second cache in between.
 PIECE = 256 << 10
@@ -39,6 +40,14 @@ class Files:
     def sync(self, fd: int) -> None:
         """The bytes of a file, or the names in a directory, are there for good."""
         os.fsync(fd)
+
+    def sync_all(self, fds: list[int]) -> None:
+        """Several of them at once, which takes the disk little longer than one."""
+        if len(fds) == 1:
+            return self.sync(fds[0])
+        with ThreadPoolExecutor(len(fds)) as pool:
+            for _ in pool.map(self.sync, fds):
+                pass
 
     def rename(self, source: str, target: str) -> None:
         """A file gets its name, in place of another."""
@@ -96,10 +105,10 @@ def read_all(files: Files, fd: int, n: int, offset: int, path: str) -> bytes:
     return b"".join(parts)
 
 
-def sync_directory(files: Files, path: str) -> None:
-    """Make the names in a directory durable."""
-    with opened(files, path, os.O_RDONLY | os.O_DIRECTORY) as fd:
-        files.sync(fd)
+def sync_directories(files: Files, *paths: str) -> None:
+    """Make the names in directories durable."""
+    with ExitStack() as stack:
+        files.sync_all([stack.enter_context(opened(files, path, os.O_RDONLY | os.O_DIRECTORY)) for path in paths])
 
 
 def remove(files: Files, path: str) -> bool:
@@ -144,4 +153,4 @@ def replace_file(files: Files, path: str, data: bytes) -> None:
     except BaseException:
         try_to_remove(files, made)
         raise
-    sync_directory(files, folder)
+    sync_directories(files, folder)

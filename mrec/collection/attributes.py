@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from mrec._core import pack_plain
 from mrec.collection.kinds import TIMES, is_number, nanoseconds, to_float, utf8
 from mrec.errors import CorruptData, SchemaError
 
@@ -49,8 +48,6 @@ def pack(value: Any, dtype: str | None = None) -> tuple[Type, bytes]:
 
     dtype: the type to store a number or time as. SchemaError when it is none of these, or does not fit.
     """
-    if dtype is None and (plain := pack_plain(value)) is not None:
-        return plain
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = list(value)
     elif isinstance(value, np.ndarray) and value.ndim == 0:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mrec._core import ArrayForm, pack_plain
 from mrec.collection import attributes, grid
 from mrec.collection.elements import Extent, as_elements, decode_chunk, encode_chunk, join, room
 from mrec.collection.footer import check_name
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from mrec.collection.packing import VariableWriter
     from mrec.collection.writer import CollectionWriter
 
-Place = tuple[int, int, int]
+#: A chunk that is kept: its coordinate, its block, where in the block it begins, and its bytes.
+Chunk = tuple[grid.Shape, int, int, int]
 
 #: Elements and axes of an array: numpy has no more.
 MOST, AXES = 1 << 62, 64
@@ -29,7 +31,7 @@ MOST, AXES = 1 << 62, 64
 class Declaration:
     """What an array is declared to be; data sets that declare the same share one. whole: it is one chunk."""
 
-    __slots__ = ("chunk", "dims", "fill", "kind", "packed", "rows", "shape", "stored", "whole", "zeros")
+    __slots__ = ("chunk", "dims", "fill", "form", "kind", "packed", "rows", "shape", "stored", "whole", "zeros")
 
     def __init__(self, name: str, dtype: Any, dims: Any, shape: Any, chunk_shape: Any, fill_value: Any) -> None:
         check_name(name, "an array")
@@ -52,6 +54,8 @@ class Declaration:
             raise SchemaError(f"{name!r}: an array has at most 2^62 elements and {AXES} axes")
         self.zeros = (0,) * len(self.shape)
         self.whole = grid.chunk_count(self.shape, self.chunk) == 1
+        kind = self.kind
+        self.form = ArrayForm(kind.code, kind.bound, self.shape, self.chunk, self.dims, self.packed, self.rows)
 
 
 class Declarations:
@@ -64,19 +68,21 @@ class Declarations:
 
     def get(self, name: str, dtype: Any, dims: Any, shape: Any, chunk_shape: Any, fill_value: Any) -> Declaration:
         """That of an array. SchemaError, InvalidValue."""
-        given = (name, dtype, _once(dims), _once(shape), _once(chunk_shape), fill_value)
+        dims = tuple(dims) if type(dims) is list else _once(dims)
+        shape = tuple(shape) if type(shape) is list else _once(shape)
+        chunk_shape = _once(chunk_shape)
         try:
             # as fills, -0.0 is not 0.0, and NaN is NaN; an array is not asked, since its repr is rounded
             kind = type(fill_value)
-            real = kind is float or isinstance(fill_value, np.floating)
-            key = (*given[:5], kind, repr(fill_value) if real else fill_value)
+            fill = repr(fill_value) if kind is float or isinstance(fill_value, np.floating) else fill_value
+            key = (name, dtype, dims, shape, chunk_shape, kind, fill)
             found = self._known.get(key)
         except TypeError:
-            return Declaration(*given)
+            return Declaration(name, dtype, dims, shape, chunk_shape, fill_value)
         if found is None:
             if len(self._known) >= self.MOST:
                 self._known.clear()
-            found = self._known[key] = Declaration(*given)
+            found = self._known[key] = Declaration(name, dtype, dims, shape, chunk_shape, fill_value)
         return found
 
 
@@ -91,7 +97,7 @@ def _once(given: Any) -> Any:
 
 
 class _Array:
-    """An array that was defined. chunks: coordinate -> (block, offset, size), extent."""
+    """An array that was defined. chunks: by their coordinates."""
 
     __slots__ = ("attributes", "chunks", "declared", "order", "variable")
 
@@ -99,8 +105,14 @@ class _Array:
         self.variable = variable
         self.order = variable.next_order()
         self.declared = declared
-        self.chunks: dict[grid.Shape, tuple[Place, Extent]] = {}
+        self.chunks: dict[grid.Shape, tuple[Chunk, Extent]] = {}
         self.attributes: dict[str, tuple[Any, bytes]] = {}
+
+    def pack(self, coordinate: grid.Shape, values: np.ndarray[Any, Any]) -> None:
+        """Keep the values of a chunk."""
+        declared = self.declared
+        data, extent = encode_chunk(declared.kind, values, declared.fill, self.variable.name)
+        self.chunks[coordinate] = (coordinate, *self.variable.append(data)), extent
 
 
 class DatasetWriter:
@@ -133,10 +145,8 @@ class DatasetWriter:
     def __del__(self) -> None:
         self.abort()
 
-    def _alive(self) -> CollectionWriter:
-        if self._collection is None:
-            raise ClosedError(f"the data set {self.name!r} is finished or aborted")
-        return self._collection
+    def _ended(self) -> ClosedError:
+        return ClosedError(f"the data set {self.name!r} is finished or aborted")
 
     def define_array(
         self,
@@ -153,7 +163,9 @@ class DatasetWriter:
         None for one chunk. fill_value: what a reader sees where nothing is written; values equal to it count as null.
         SchemaError, InvalidValue.
         """
-        collection = self._alive()
+        collection = self._collection
+        if collection is None:
+            raise self._ended()
         declared = collection.declarations.get(name, dtype, dims, shape, chunk_shape, fill_value)
         if name in self.arrays:
             raise SchemaError(f"the array {name!r} is defined already")
@@ -161,44 +173,48 @@ class DatasetWriter:
 
     def write_array(self, name: str, start: Sequence[int], values: Any) -> None:
         """Write values of any shape that fits, with their first element at `start`; chunks need not be met."""
-        collection = self._alive()
+        if self._collection is None:
+            raise self._ended()
+        self._collection.check()
         array = self._array(name)
         declared = array.declared
-        collection.check()
         elements = as_elements(declared.kind, values, name)
         first = _origin(start, name)
         shape = declared.shape
         if declared.whole and elements.shape == shape and first == declared.zeros:
-            array.chunks[first] = _pack(array, elements)
+            array.pack(first, elements)
             return
         if len(first) != len(shape) or elements.ndim != len(shape):
             raise InvalidValue(f"{name!r} has {len(shape)} axes; start has {len(first)}, the values {elements.ndim}")
         stop = tuple(a + n for a, n in zip(first, elements.shape, strict=True))
         if any(a < 0 or b > n for a, b, n in zip(first, stop, shape, strict=True)):
             raise InvalidValue(f"{name!r} has the shape {list(shape)}; {list(first)} to {list(stop)} lies outside")
-        written = {
-            coordinate: self._pack_piece(array, coordinate, inside, elements[outside])
-            for coordinate, inside, outside in grid.pieces(first, stop, declared.chunk)
-        }
-        array.chunks.update(written)  # all of them, or none when one cannot be stored
+        before = dict(array.chunks)
+        try:
+            for coordinate, inside, outside in grid.pieces(first, stop, declared.chunk):
+                array.pack(coordinate, self._merged(array, coordinate, inside, elements[outside]))
+        except BaseException:
+            array.chunks = before  # all of them, or none when one cannot be stored
+            raise
 
-    def _pack_piece(
-        self, array: _Array, coordinate: grid.Shape, inside: grid.Region, values: Any
-    ) -> tuple[Place, Extent]:
+    def _merged(
+        self, array: _Array, coordinate: grid.Shape, inside: grid.Region, values: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any]:
+        """A chunk with new values in a region."""
         declared = array.declared
         clipped = grid.clipped(coordinate, declared.chunk, declared.shape)
-        if values.shape != clipped:
-            where = f"{self.name!r}, {array.variable.name!r}"
-            before = array.chunks.get(coordinate)
-            if before is None:
-                whole = room(declared.kind, clipped, unpack_fill(declared.kind, declared.packed), where)
-            else:
-                data = array.variable.read(*before[0])
-                whole = decode_chunk(declared.kind, data, clipped, where)
-            whole = whole.astype(declared.kind.numpy)
-            whole[inside] = values
-            values = whole
-        return _pack(array, values)
+        if values.shape == clipped:
+            return values
+        where = f"{self.name!r}, {array.variable.name!r}"
+        before = array.chunks.get(coordinate)
+        if before is None:
+            whole = room(declared.kind, clipped, unpack_fill(declared.kind, declared.packed), where)
+        else:
+            data = array.variable.read(*before[0][1:])
+            whole = decode_chunk(declared.kind, data, clipped, where)
+        whole = whole.astype(declared.kind.numpy)
+        whole[inside] = values
+        return whole
 
     def _array(self, name: str) -> _Array:
         found = self.arrays.get(name)
@@ -211,19 +227,21 @@ class DatasetWriter:
 
         dtype: to store it as.
         """
-        self._alive()
+        if self._collection is None:
+            raise self._ended()
         self.attributes[_key(key)] = _packed(key, value, dtype)
 
     def set_array_attribute(self, name: str, key: str, value: Any, dtype: str | None = None) -> None:
         """An attribute of an array, which is defined."""
-        self._alive()
+        if self._collection is None:
+            raise self._ended()
         self._array(name).attributes[_key(key)] = _packed(key, value, dtype)
 
     def finish(self) -> None:
         """Enter the data set into the collection."""
-        collection = self._alive()
-        collection.check()
-        collection.enter(self)
+        if self._collection is None:
+            raise self._ended()
+        self._collection.enter(self)
         self._collection = None
 
     def abort(self) -> None:
@@ -234,43 +252,18 @@ class DatasetWriter:
             self._collection = None
 
 
-def _pack(array: _Array, values: np.ndarray[Any, Any]) -> tuple[Place, Extent]:
-    """Keep the values of a chunk."""
-    try:
-        data, extent = encode_chunk(array.declared.kind, values, array.declared.fill)
-    except InvalidValue as e:
-        raise InvalidValue(f"{array.variable.name!r}: {e}") from None
-    return array.variable.append(data), extent
-
-
 def add_to(array: _Array, dataset: bytes) -> None:
     """Put an array of a data set into the table of its variable."""
     declared = array.declared
-    if len(array.chunks) == 1:
-        ((coordinate, (place, (low, high, nulls, count))),) = array.chunks.items()
-        chunks = [(coordinate, *place)]
+    chunks = [chunk for chunk, _ in array.chunks.values()]
+    if len(chunks) == 1:
+        ((_, (low, high, nulls, count)),) = array.chunks.values()
     else:
         low, high, nulls, count = join(declared.kind, [extent for _, extent in array.chunks.values()])
-        chunks = [(coordinate, *place) for coordinate, (place, _) in sorted(array.chunks.items())]
-    bound = declared.kind.bound
-    statistics = (
-        None if low is None else (bound, low),
-        None if high is None else (bound, high),
-        nulls + declared.rows - count,
-        declared.rows,
-    )
-    array.variable.builder.add_array(
-        array.order,
-        dataset,
-        declared.kind.code,
-        declared.shape,
-        declared.chunk,
-        declared.dims,
-        declared.packed,
-        chunks,
-        sorted_pairs(array.attributes) if array.attributes else [],
-        statistics,
-    )
+        chunks.sort()
+    pairs = sorted_pairs(array.attributes) if array.attributes else []
+    extent = (low, high, nulls + declared.rows - count)
+    array.variable.builder.add_array(array.order, dataset, declared.form, chunks, pairs, extent)
 
 
 def sorted_pairs(found: dict[str, tuple[Any, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -288,6 +281,9 @@ def _key(key: Any) -> str:
 
 
 def _packed(key: str, value: Any, dtype: str | None) -> tuple[Any, bytes]:
+    plain = pack_plain(value) if dtype is None else None
+    if plain is not None:
+        return plain
     try:
         return attributes.pack(value, dtype)
     except SchemaError as e:

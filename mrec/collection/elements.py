@@ -76,8 +76,8 @@ def _items(kind: Kind, array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any
 # ---- chunks -----------------------------------------------------------------------------------------------------
 
 
-def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[Any, Extent]:
-    """The bytes of a chunk (a buffer) and its statistics. fill: bits or bytes, None for none."""
+def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any, where: str) -> tuple[Any, Extent]:
+    """The bytes of a chunk (a buffer) and its statistics. fill: bits or bytes, None for none. InvalidValue."""
     if kind.width:
         data = values if kind.numpy.kind != "M" else values.view(np.int64)  # times have no buffer
         if not data.flags.c_contiguous:
@@ -86,11 +86,11 @@ def encode_chunk(kind: Kind, values: np.ndarray[Any, Any], fill: Any) -> tuple[A
     try:
         items = [item.encode() if kind.name == "string" else item for item in values.ravel().tolist()]
     except UnicodeEncodeError:
-        raise InvalidValue("a string has a lone surrogate, which UTF-8 cannot store") from None
+        raise InvalidValue(f"{where!r}: a string has a lone surrogate, which UTF-8 cannot store") from None
     ends = np.zeros(len(items) + 1, np.uint64)
     np.cumsum([len(item) for item in items], out=ends[1:])
     if ends[-1] >= 1 << 32:
-        raise InvalidValue("a chunk of strings has at most 2^32 - 1 bytes; choose smaller chunks")
+        raise InvalidValue(f"{where!r}: a chunk of strings has at most 2^32 - 1 bytes; choose smaller chunks")
     return ends.astype("<u4").tobytes() + b"".join(items), texts_extent(items, fill)
 
 

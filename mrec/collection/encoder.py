@@ -12,22 +12,23 @@ from mrec.errors import ClosedError
 
 
 class Encoder:
-    """Runs jobs, `threads` at a time; the caller's own thread is the one when there is one. The first error is kept."""
+    """Runs jobs, `threads` at a time; the caller's own thread is the one when there is one. The first error is kept:
+    `error`."""
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, "mrec-collection") if threads > 1 else None
         self._room = threading.BoundedSemaphore(threads + 1)
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
 
     def run(self, job: Callable[[], Any]) -> Future[Any]:
-        """Do it, now or soon. An error shows in `check` and in the future."""
+        """Do it, now or soon. An error shows in `error` and in the future."""
         future: Future[Any]
         if self._pool is None:
             future = Future()
             try:
                 future.set_result(job())
             except BaseException as e:
-                self._error = self._error or e
+                self.error = self.error or e
                 raise
             return future
         self._room.acquire()
@@ -42,16 +43,11 @@ class Encoder:
     def _done(self, future: Future[Any]) -> None:
         self._room.release()
         if not future.cancelled() and future.exception() is not None:
-            self._error = self._error or future.exception()
+            self.error = self.error or future.exception()
 
     def fail(self, error: BaseException) -> None:
-        """From now on `check` raises this."""
-        self._error = self._error or error
-
-    def check(self) -> None:
-        """Raise the first error."""
-        if self._error is not None:
-            raise self._error
+        """From now on this is the error, if there is none before it."""
+        self.error = self.error or error
 
     def close(self) -> None:
         """Wait for what runs, drop what waits."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
-from mrec._core import SegmentBuilder
+from mrec._core import ArrayForm, SegmentBuilder, SegmentFooter
 from mrec.collection import footer
 from mrec.collection.packing import Sink, write_footer
 from mrec.collection.reader import Collection, open_collection
@@ -72,19 +72,9 @@ class Moved:
         number = segment.numbers.get(dataset)
         if number is None:
             raise CorruptData(f"{segment.where}: the data set {dataset!r} is missing")
-        source = segment.footer
-        code, shape, dims, chunk, fill, _ = source.array(number)
-        chunks = [
-            (place, self._block(segment, block), offset, size) for place, block, offset, size in source.chunks(number)
-        ]
-        pairs = sorted((key.encode(), value) for key, value in source.pairs(number))
-        axes = tuple([dim.encode() for dim in dims])
-        statistics = source.statistics(number)
-        if statistics is None:
-            raise InvalidValue(f"{segment.where}: {dataset!r} has no statistics; write the collection anew")
-        self._builder.add_array(
-            ordinal, dataset.encode(), code, shape, chunk, axes, fill, sorted(chunks), pairs, statistics
-        )
+        form, chunks, pairs, extent = entry_of(segment.footer, number, f"{segment.where}: {dataset!r}")
+        moved = sorted((place, self._block(segment, block), offset, size) for place, block, offset, size in chunks)
+        self._builder.add_array(ordinal, dataset.encode(), form, moved, pairs, extent)
 
     def _block(self, segment: Segment, block: int) -> int:
         self._kept[id(segment)] = segment
@@ -103,3 +93,18 @@ class Moved:
             self._builder.add_block(at, stored, raw, codec)
             at += stored
         write_footer(self._builder, sink)
+
+
+def entry_of(source: SegmentFooter, number: int, where: str) -> tuple[ArrayForm, list[Any], list[Any], Any]:
+    """An array of a footer as `SegmentBuilder.add_array` takes it. CorruptData, InvalidValue."""
+    code, shape, dims, chunk, fill, _ = source.array(number)
+    statistics = source.statistics(number)
+    if statistics is None:
+        raise InvalidValue(f"{where} has no statistics; write the collection anew")
+    low, high, nulls, rows = statistics
+    bounds = [bound for bound in (low, high) if bound is not None]
+    if len({kind for kind, _ in bounds}) > 1:
+        raise CorruptData(f"{where} has a minimum and a maximum of two types")
+    form = ArrayForm(code, bounds[0][0] if bounds else 0, shape, chunk, tuple([d.encode() for d in dims]), fill, rows)
+    pairs = sorted((key.encode(), value) for key, value in source.pairs(number))
+    return form, source.chunks(number), pairs, (low and low[1], high and high[1], nulls)

@@ -59,7 +59,7 @@ def _wrong_statistics(view: ArrayView) -> str:
     packed = pack_fill(kind, info.fill)
     fill = None if packed is None else packed[1]
     chunks = segment.footer.chunks(view._number)
-    extents = [encode_chunk(kind, segment.decoded(info, chunk), fill)[1] for chunk in chunks]
+    extents = [encode_chunk(kind, segment.decoded(info, chunk), fill, segment.where)[1] for chunk in chunks]
     low, high, nulls, count = join(kind, extents)
     nulls += recorded[3] - count  # what was never written
     if recorded[2] != nulls:

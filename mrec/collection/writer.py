@@ -11,7 +11,7 @@ from array import array as numbers_of
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mrec._core import Lock, SegmentBuilder, crc32c
+from mrec._core import ArrayForm, Lock, SegmentBuilder, crc32c
 from mrec.collection import footer
 from mrec.collection.checksums import Checksums
 from mrec.collection.dataset import DatasetWriter, Declarations, add_to, sorted_pairs
@@ -20,12 +20,15 @@ from mrec.collection.objects import upload_to
 from mrec.collection.packing import Output, Packing, VariableWriter, write_footer
 from mrec.collection.place import CHECKSUMS, CONTAINER, MASK, no_options
 from mrec.errors import ClosedError, DatasetExists, ForkedHandle, InvalidValue, RecordExists
-from mrec.files import POSIX, Files, opened, remove, replace_file, sync_directory
+from mrec.files import POSIX, Files, opened, remove, sync_directories, try_to_remove, write_all
 from mrec.trajectory.options import flag_option
 
-TEMPORARY = f".{CONTAINER}.tmp"
+#: Names until all is written.
+TEMPORARY, BESIDE = f".{CONTAINER}.tmp", f".{CHECKSUMS}.tmp"
 SPILL = ".spill-{}.tmp"
 BLOCK = 8 << 20
+#: What holds the attributes of a data set: an array without axes of uint8, never written.
+_NO_ARRAY = ArrayForm(5, 0, (), (), (), None, 1)
 
 
 class CollectionWriter:
@@ -120,7 +123,7 @@ class CollectionWriter:
         if "zarr.json" in there:
             raise RecordExists(f"{self.path} is a record, or a Zarr store; choose another path")
         for name in there:
-            if name == TEMPORARY or (name.startswith(".spill-") and name.endswith(".tmp")):
+            if name in (TEMPORARY, BESIDE) or (name.startswith(".spill-") and name.endswith(".tmp")):
                 remove(self._files, os.path.join(self._root, name))
 
     def __enter__(self) -> CollectionWriter:
@@ -178,7 +181,8 @@ class CollectionWriter:
             raise ClosedError(f"the collection {self.path} is finished or aborted")
         if self._process != os.getpid():
             raise ForkedHandle(f"the collection {self.path} is written by the parent process")
-        self._encoder.check()
+        if self._encoder.error is not None:
+            raise self._encoder.error
 
     def variable(self, name: str) -> VariableWriter:
         """What packs a variable."""
@@ -217,7 +221,7 @@ class CollectionWriter:
             if builder is None:
                 builder = self._used[footer.DATASETS] = SegmentBuilder()
             pairs = sorted_pairs(dataset.attributes)
-            builder.add_array(dataset.ordinal, own, 5, (), (), (), None, [], pairs, (None, None, 1, 1))
+            builder.add_array(dataset.ordinal, own, _NO_ARRAY, [], pairs, (None, None, 1))
 
     def leave(self, dataset: DatasetWriter) -> None:
         """Forget a data set. Called by the collector of garbage too, so that it waits for nothing."""
@@ -276,8 +280,8 @@ class CollectionWriter:
             if still is not None:
                 raise InvalidValue(f"the data set {still!r} is open: finish or abort it before the collection")
             try:
-                checksums = self._write()
-                self._publish(checksums)
+                self._write()
+                self._publish()
                 if self._upload is not None:
                     self._upload.send()
             except BaseException:
@@ -285,31 +289,37 @@ class CollectionWriter:
                 raise
             self._close()
 
-    def _write(self) -> Checksums:
-        path = os.path.join(self._root, TEMPORARY)
+    def _write(self) -> None:
+        """Container and checksums under their temporary names, for good."""
+        path, beside = os.path.join(self._root, TEMPORARY), os.path.join(self._root, BESIDE)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with opened(self._files, path, flags) as fd, opened(self._files, beside, flags) as other:
+            checksums = self._fill(Output(self._files, fd, path))
+            write_all(self._files, other, checksums.pack(), 0, beside)
+            self._files.sync_all([fd, other])
+
+    def _fill(self, out: Output) -> Checksums:
+        """Write the container."""
         created = time.time_ns() // 1_000_000
         segments: dict[str, tuple[int, int]] = {}
         crcs: dict[str, tuple[int, int, int]] = {}
-        with opened(self._files, path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
-            out = Output(self._files, fd, path)
-            out.write(footer.HEAD)
-            waiting = list(self._used)
-            for name, variable in self._variables.items():
-                if name not in self._used:  # only data sets that were dropped had it
-                    variable.drop()
-            for i, name in enumerate(waiting):
-                for ahead in waiting[i : i + 3]:
-                    if isinstance(variable := self._used[ahead], VariableWriter):
-                        variable.finish()
-                begin = out.begin()
-                _write_segment(self._used[name], out)
-                self._used[name] = None  # its memory is not needed any more
-                segments[name] = (begin, out.size - begin)
-                crcs[name] = (begin, out.size - begin, out.crc)
-            stored = footer.pack_footer(self._footer(created, segments))
-            place = (out.size, len(stored), crc32c(stored))
-            out.write(stored + footer.end_of(stored))
-            self._files.sync(fd)
+        out.write(footer.HEAD)
+        waiting = list(self._used)
+        for name, variable in self._variables.items():
+            if name not in self._used:  # only data sets that were dropped had it
+                variable.drop()
+        for i, name in enumerate(waiting):
+            for ahead in waiting[i : i + 3]:
+                if isinstance(variable := self._used[ahead], VariableWriter):
+                    variable.finish()
+            begin = out.begin()
+            _write_segment(self._used[name], out)
+            self._used[name] = None  # its memory is not needed any more
+            segments[name] = (begin, out.size - begin)
+            crcs[name] = (begin, out.size - begin, out.crc)
+        stored = footer.pack_footer(self._footer(created, segments))
+        place = (out.size, len(stored), crc32c(stored))
+        out.write(stored + footer.end_of(stored))
         return Checksums(out.size, created, place, crcs)
 
     def _footer(self, created: int, segments: dict[str, tuple[int, int]]) -> footer.Footer:
@@ -324,18 +334,21 @@ class CollectionWriter:
         names, numbers = [name for name, _ in entered], [number for _, number in entered]
         return footer.Footer(self.codec, created, list(self._strings), dtypes, schemas, [], segments, names, numbers)
 
-    def _publish(self, checksums: Checksums) -> None:
+    def _publish(self) -> None:
         """The mask and the checksums of an older container go first: they would be taken for this one's."""
         self._lock.check()
         gone = [remove(self._files, os.path.join(self._root, name)) for name in (MASK, CHECKSUMS)]
         if any(gone):
-            sync_directory(self._files, self._root)
+            sync_directories(self._files, self._root)
         self._files.rename(os.path.join(self._root, TEMPORARY), os.path.join(self._root, CONTAINER))
         self._closed = True  # from here on there is nothing to abort
-        sync_directory(self._files, self._root)
-        if self._made:
-            sync_directory(self._files, os.path.dirname(self._root))
-        replace_file(self._files, os.path.join(self._root, CHECKSUMS), checksums.pack())
+        beside = os.path.join(self._root, BESIDE)
+        try:
+            self._files.rename(beside, os.path.join(self._root, CHECKSUMS))
+        except BaseException:
+            try_to_remove(self._files, beside)
+            raise
+        sync_directories(self._files, self._root, *[os.path.dirname(self._root)] * self._made)
 
     def abort(self) -> None:
         """Leave nothing of it; an older collection stays."""
@@ -357,7 +370,8 @@ class CollectionWriter:
         try:
             for variable in self._variables.values():
                 variable.remove()
-            remove(self._files, os.path.join(self._root, TEMPORARY))
+            for name in (TEMPORARY, BESIDE):
+                remove(self._files, os.path.join(self._root, name))
             if self._made:
                 self._files.rmdir(self._root)
         except OSError:

@@ -46,13 +46,13 @@ cdef mrec_text _text_of(bytes text):
     return made
 
 
-cdef mrec_segment_value _value_of(value):
-    """None, or (kind, bits or bytes)."""
+cdef mrec_segment_value _value_of(int kind, what):
+    """Bits or bytes; None for none."""
     cdef mrec_segment_value made
     memset(&made, 0, sizeof(made))
     made.kind = -1
-    if value is not None:
-        made.kind, what = value
+    if what is not None:
+        made.kind = kind
         made.textual = isinstance(what, bytes)
         if made.textual:
             made.text = _text_of(what)
@@ -114,6 +114,35 @@ cdef tuple _pack_numbers(list items):
     return ("float64",) if kind is float else ("int64",), made
 
 
+cdef class ArrayForm:
+    """What an array of a segment is declared to be: its form in C, made once for all data sets that declare the same.
+
+    shape, chunk_shape: tuples. dims: bytes. fill: None or (kind, bits or bytes).
+    """
+
+    cdef mrec_built_array array
+    cdef _Memory memory
+    cdef object fill  # C points into it, where it is text
+    cdef int bound
+
+    def __init__(self, unsigned dtype, int bound, tuple shape not None, tuple chunk_shape not None,
+                 tuple dims not None, fill, uint64_t rows):
+        cdef size_t i, rank = len(shape)
+        self.memory = _Memory()
+        cdef uint32_t *numbers = <uint32_t *>self.memory.take(2 * rank, sizeof(uint32_t))
+        cdef mrec_text *texts = <mrec_text *>self.memory.take(rank, sizeof(mrec_text))
+        for i in range(rank):
+            numbers[i], numbers[rank + i] = shape[i], chunk_shape[i]
+            texts[i].n = len(dims[i])
+            texts[i].bytes = <const uint8_t *>self.memory.text(dims[i])
+        memset(&self.array, 0, sizeof(self.array))
+        self.array.dtype, self.array.rank, self.array.rows = dtype, rank, rows
+        self.array.shape, self.array.chunk_shape, self.array.dims = numbers, numbers + rank, texts
+        kind, self.fill = (0, None) if fill is None else fill
+        self.array.fill = _value_of(kind, self.fill)
+        self.bound = bound
+
+
 cdef class SegmentBuilder:
     """Blocks and arrays of a segment, until its footer is written (csrc/segment.h)."""
 
@@ -140,46 +169,37 @@ cdef class SegmentBuilder:
         check(mrec_builder_block(self.builder, &block, &id, &error), &error)
         return id
 
-    def add_array(self, uint64_t order, bytes name not None, unsigned dtype, tuple shape not None,
-                  tuple chunk_shape not None, tuple dims not None, fill, list chunks not None, list pairs not None,
-                  statistics not None):
-        """dims: bytes. chunks: ascending (coordinate, block, offset, size). pairs: (key, value in one piece), bytes,
-        ascending by key. fill, and min and max of statistics = (min, max, nulls, rows): None or (kind, bits or bytes).
+    def add_array(self, uint64_t order, bytes name not None, ArrayForm form not None, chunks not None,
+                  list pairs not None, tuple extent not None):
+        """chunks: ascending (coordinate, block, offset, size). pairs: (key, value in one piece), bytes, ascending by
+        key. extent: (min, max, nulls), the first two None or bits or bytes.
         """
-        cdef mrec_built_array array
+        cdef mrec_built_array array = form.array
         cdef mrec_error error
         cdef _Memory memory = None
-        cdef size_t i, k, rank = len(shape), nnumbers = (2 + len(chunks)) * rank
-        cdef uint32_t few_numbers[32]  # most arrays are small, and there may be very many
-        cdef mrec_text few_texts[8]
+        cdef size_t i, k, rank = array.rank, nchunks = len(chunks), npairs = len(pairs)
+        cdef uint32_t few_numbers[8]  # most arrays are small, and there may be very many
         cdef mrec_built_chunk few_places[4]
         cdef mrec_built_attribute few_attributes[16]
         cdef uint32_t *numbers = few_numbers
-        cdef mrec_text *texts = few_texts
         cdef mrec_built_chunk *places = few_places
         cdef mrec_built_attribute *attributes = few_attributes
-        memset(&array, 0, sizeof(array))
-        array.order, array.name, array.dtype, array.rank = order, _text_of(name), dtype, rank
-        if nnumbers > 32 or rank > 8 or len(chunks) > 4 or len(pairs) > 16:
+        if nchunks * rank > 8 or nchunks > 4 or npairs > 16:
             memory = _Memory()
-            numbers = <uint32_t *>memory.take(nnumbers, sizeof(uint32_t))
-            texts = <mrec_text *>memory.take(rank, sizeof(mrec_text))
-            places = <mrec_built_chunk *>memory.take(len(chunks), sizeof(mrec_built_chunk))
-            attributes = <mrec_built_attribute *>memory.take(len(pairs), sizeof(mrec_built_attribute))
-        for i in range(rank):
-            numbers[i], numbers[rank + i], texts[i] = shape[i], chunk_shape[i], _text_of(dims[i])
-        array.shape, array.chunk_shape, array.dims = numbers, numbers + rank, texts
-        for k in range(len(chunks)):
+            numbers = <uint32_t *>memory.take(nchunks * rank, sizeof(uint32_t))
+            places = <mrec_built_chunk *>memory.take(nchunks, sizeof(mrec_built_chunk))
+            attributes = <mrec_built_attribute *>memory.take(npairs, sizeof(mrec_built_attribute))
+        for k in range(nchunks):
             coordinate, places[k].block, places[k].offset, places[k].size = chunks[k]
-            places[k].coordinate = numbers + (2 + k) * rank
+            places[k].coordinate = numbers + k * rank
             for i in range(rank):
-                numbers[(2 + k) * rank + i] = (<tuple>coordinate)[i]
-        array.chunks, array.nchunks = places, len(chunks)
-        for k in range(len(pairs)):
+                numbers[k * rank + i] = (<tuple>coordinate)[i]
+        for k in range(npairs):
             attributes[k].key, attributes[k].value = _text_of((<tuple>pairs[k])[0]), _text_of((<tuple>pairs[k])[1])
-        array.attributes, array.nattributes = attributes, len(pairs)
-        low, high, array.nulls, array.rows = statistics
-        array.fill, array.min, array.max = _value_of(fill), _value_of(low), _value_of(high)
+        array.order, array.name = order, _text_of(name)
+        array.chunks, array.nchunks, array.attributes, array.nattributes = places, nchunks, attributes, npairs
+        low, high, array.nulls = extent
+        array.min, array.max = _value_of(form.bound, low), _value_of(form.bound, high)
         check(mrec_builder_array(self.builder, &array, &error), &error)
 
     def write(self):

@@ -13,6 +13,7 @@ import pytest
 import mrec
 from mrec._core import SegmentBuilder, SegmentFooter
 from mrec.collection import footer
+from mrec.collection.merge import entry_of
 from tests.collection import golden
 
 
@@ -95,11 +96,8 @@ def rebuilt(source: SegmentFooter) -> bytes:
     for i in range(source.nblocks):
         builder.add_block(*source.block(i))
     for i, name in enumerate(source.names()):
-        code, shape, dims, chunk, fill, _ = source.array(i)
-        pairs = [(key.encode(), value) for key, value in source.pairs(i)]
-        axes = tuple(dim.encode() for dim in dims)
-        statistics = source.statistics(i)
-        builder.add_array(i, name.encode(), code, shape, chunk, axes, fill, source.chunks(i), pairs, statistics)
+        form, chunks, pairs, extent = entry_of(source, i, name)
+        builder.add_array(i, name.encode(), form, chunks, pairs, extent)
     return b"".join(builder.write())
 
 

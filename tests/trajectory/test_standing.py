@@ -144,7 +144,8 @@ def test_a_damaged_marker_of_this_boot_is_damage(crashed):
 @pytest.mark.parametrize(
     "changes",
     [{"nstep": -1}, {"nstep": "7"}, {"boot_id": None}, {"documents": []}, {"documents": {}}, {"tails": {"a": [1, 2]}},
-     {"tails": {"a": [1, 2, 3, 4, -1]}}, {"tails": {"trajectory/step": [0, 0, 0, 8, 2**32]}}, {"documents": {"trajectory/zarr.json": 1}}],
+     {"tails": {"a": [1, 2, 3, 4, -1]}}, {"tails": {"trajectory/step": [0, 0, 0, 8, 2**32]}},
+     {"documents": {"trajectory/zarr.json": 1}}],
     ids=str,
 )  # fmt: skip
 def test_a_damaged_durable_file(crashed, changes):
