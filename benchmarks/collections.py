@@ -103,6 +103,7 @@ def anew(write: Callable[..., None], path: Path, codec: str, sets: Any) -> Calla
 
     def run() -> float:
         shutil.rmtree(path, ignore_errors=True)
+        os.sync()  # what another left unsynced would be written in our time
         return timed(job)
 
     return run

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from typing_extensions import disjoint_base
@@ -45,14 +45,28 @@ class SegmentFooter:
 class ArrayForm:
     def __init__(
         self,
-        dtype: int,
+        code: int,
         bound: int,
         shape: tuple[int, ...],
         chunk_shape: tuple[int, ...],
         dims: tuple[bytes, ...],
         fill: tuple[int, int | bytes] | None,
         rows: int,
+        dtype: Any = None,
+        number: int = -1,
     ) -> None: ...
+
+@disjoint_base
+class OpenBlock:
+    variable: Final[str]
+    number: Final[int]
+    def __new__(cls, variable: str, number: int, limit: int) -> Self: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def seal(self) -> bool: ...
+    def append(self, data: Any) -> tuple[int, int, int] | None: ...
+    def append_whole(self, form: ArrayForm, start: Any, values: Any) -> Any: ...
+    def read(self, offset: int, size: int) -> bytes: ...
 
 @disjoint_base
 class SegmentBuilder:

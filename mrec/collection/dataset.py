@@ -29,9 +29,9 @@ MOST, AXES = 1 << 62, 64
 
 
 class Declaration:
-    """What an array is declared to be; data sets that declare the same share one. whole: it is one chunk."""
+    """What an array is declared to be; data sets that declare the same share one."""
 
-    __slots__ = ("chunk", "dims", "fill", "form", "kind", "packed", "rows", "shape", "stored", "whole", "zeros")
+    __slots__ = ("chunk", "dims", "fill", "form", "kind", "packed", "rows", "shape", "stored")
 
     def __init__(self, name: str, dtype: Any, dims: Any, shape: Any, chunk_shape: Any, fill_value: Any) -> None:
         check_name(name, "an array")
@@ -52,10 +52,11 @@ class Declaration:
         self.rows = math.prod(self.shape)
         if self.rows > MOST or len(self.shape) > AXES:
             raise SchemaError(f"{name!r}: an array has at most 2^62 elements and {AXES} axes")
-        self.zeros = (0,) * len(self.shape)
-        self.whole = grid.chunk_count(self.shape, self.chunk) == 1
         kind = self.kind
-        self.form = ArrayForm(kind.code, kind.bound, self.shape, self.chunk, self.dims, self.packed, self.rows)
+        plain = kind.numpy if kind.width else None
+        self.form = ArrayForm(
+            kind.code, kind.bound, self.shape, self.chunk, self.dims, self.packed, self.rows, plain, kind.number
+        )
 
 
 class Declarations:
@@ -108,11 +109,11 @@ class _Array:
         self.chunks: dict[grid.Shape, tuple[Chunk, Extent]] = {}
         self.attributes: dict[str, tuple[Any, bytes]] = {}
 
-    def pack(self, coordinate: grid.Shape, values: np.ndarray[Any, Any]) -> None:
-        """Keep the values of a chunk."""
+    def pack(self, coordinate: grid.Shape, values: np.ndarray[Any, Any]) -> tuple[Chunk, Extent]:
+        """Keep the values of a chunk in a block."""
         declared = self.declared
         data, extent = encode_chunk(declared.kind, values, declared.fill, self.variable.name)
-        self.chunks[coordinate] = (coordinate, *self.variable.append(data)), extent
+        return (coordinate, *self.variable.append(data)), extent
 
 
 class DatasetWriter:
@@ -178,24 +179,23 @@ class DatasetWriter:
         self._collection.check()
         array = self._array(name)
         declared = array.declared
+        whole = array.variable.append_whole(declared.form, start, values)
+        if whole is not None:
+            array.chunks[whole[0][0]] = whole
+            return
         elements = as_elements(declared.kind, values, name)
         first = _origin(start, name)
         shape = declared.shape
-        if declared.whole and elements.shape == shape and first == declared.zeros:
-            array.pack(first, elements)
-            return
         if len(first) != len(shape) or elements.ndim != len(shape):
             raise InvalidValue(f"{name!r} has {len(shape)} axes; start has {len(first)}, the values {elements.ndim}")
         stop = tuple(a + n for a, n in zip(first, elements.shape, strict=True))
         if any(a < 0 or b > n for a, b, n in zip(first, stop, shape, strict=True)):
             raise InvalidValue(f"{name!r} has the shape {list(shape)}; {list(first)} to {list(stop)} lies outside")
-        before = dict(array.chunks)
-        try:
-            for coordinate, inside, outside in grid.pieces(first, stop, declared.chunk):
-                array.pack(coordinate, self._merged(array, coordinate, inside, elements[outside]))
-        except BaseException:
-            array.chunks = before  # all of them, or none when one cannot be stored
-            raise
+        written = {
+            coordinate: array.pack(coordinate, self._merged(array, coordinate, inside, elements[(*outside, ...)]))
+            for coordinate, inside, outside in grid.pieces(first, stop, declared.chunk)
+        }
+        array.chunks.update(written)  # all of them, or none when one cannot be stored
 
     def _merged(
         self, array: _Array, coordinate: grid.Shape, inside: grid.Region, values: np.ndarray[Any, Any]

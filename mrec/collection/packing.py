@@ -11,15 +11,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from mrec._core import SegmentBuilder, block_decode, block_encode, crc32c
+from mrec._core import ArrayForm, OpenBlock, SegmentBuilder, block_decode, block_encode, crc32c
 from mrec.collection.encoder import Encoder
 from mrec.collection.footer import CODECS
 from mrec.collection.segment import MAGIC
-from mrec.errors import InvalidValue
 from mrec.files import PIECE, Files, opened, read_all, remove, write_all
 
-#: Bytes of a chunk, and before it in its block; and of a whole block of lz4.
-MOST, LZ4_MOST = (1 << 32) - 1, (1 << 31) - 1
+#: Bytes of a whole block: of a chunk, after as many others; with lz4.
+MOST, LZ4_MOST = (1 << 33) - 2, (1 << 31) - 1
 LZ4 = CODECS["lz4"]
 
 
@@ -27,7 +26,7 @@ LZ4 = CODECS["lz4"]
 class Block:
     """A block that is full: its raw bytes until they are stored, then where they are in the temporary file."""
 
-    raw: bytearray | None
+    raw: OpenBlock | None
     nraw: int
     offset: int = 0
     stored: int = 0
@@ -69,32 +68,43 @@ class VariableWriter:
         self._encoder = encoder
         self._lock = threading.Lock()
         self._blocks: list[Block] = []
-        self._open = bytearray()
+        self._open = self._next()
         #: Gives the place of another array among those of the variable; safe from any thread.
         self.next_order = itertools.count().__next__
         self._decoded: tuple[int, bytes] | None = None
 
+    def _next(self) -> OpenBlock:
+        return OpenBlock(self.name, len(self._blocks), LZ4_MOST if self._packing.codec == LZ4 else MOST)
+
     def append(self, data: Any) -> tuple[int, int, int]:
         """Keep the bytes of a chunk: (block, offset in it, size)."""
-        view = memoryview(data)
-        n = view.nbytes
-        with self._lock:
-            offset = len(self._open)
-            if n > MOST or offset > MOST or (self._packing.codec == LZ4 and offset + n > LZ4_MOST):
-                raise InvalidValue(
-                    f"{self.name!r}: a chunk of {n} bytes is too large for the format; choose smaller ones"
-                )
-            self._open += view
-            number = len(self._blocks)
-            if len(self._open) < self._packing.target:
-                return number, offset, n
-            block = Block(self._open, len(self._open))
-            self._blocks.append(block)
-            self._open = bytearray()
-        block.future = self._encoder.run(lambda: self._store(block))
-        return number, offset, n
+        while True:
+            block = self._open
+            place = block.append(data)
+            if place is not None:
+                if len(block) >= self._packing.target:
+                    self._close(block)
+                return place
 
-    def _encode(self, raw: bytearray) -> tuple[Any, int]:
+    def append_whole(self, form: ArrayForm, start: Any, values: Any) -> Any:
+        """An array that is one chunk, written at once as it is stored: the chunk and its extent. None for others."""
+        block = self._open
+        found = block.append_whole(form, start, values)
+        if found is not None and len(block) >= self._packing.target:
+            self._close(block)
+        return found
+
+    def _close(self, full: OpenBlock) -> None:
+        """Store a block that is full, whatever thread sees it first."""
+        with self._lock:
+            if not full.seal():
+                return
+            block = Block(full, len(full))
+            self._blocks.append(block)
+            self._open = self._next()
+        block.future = self._encoder.run(lambda: self._store(block))
+
+    def _encode(self, raw: OpenBlock) -> tuple[Any, int]:
         codec = self._packing.codec
         return (raw, 0) if codec == 0 else (block_encode(codec, self._packing.level, raw), codec)
 
@@ -115,7 +125,7 @@ class VariableWriter:
             block = self._blocks[number] if number < len(self._blocks) else None
             raw = self._open if block is None else block.raw
             if raw is not None:
-                return bytes(memoryview(raw)[offset : offset + size])
+                return raw.read(offset, size)
             decoded = self._decoded
         if decoded is None or decoded[0] != number:
             assert block is not None
@@ -129,11 +139,12 @@ class VariableWriter:
     def finish(self) -> None:
         """Nothing is appended any more: encode what is open."""
         self._decoded = None
-        if self._open:
-            block = Block(self._open, len(self._open))
+        raw = self._open
+        if len(raw) and raw.seal():
+            block = Block(raw, len(raw))
             self._blocks.append(block)
-            self._open = bytearray()
-            block.future = self._encoder.run(lambda: self._encode(block.raw or bytearray()))
+            self._open = self._next()
+            block.future = self._encoder.run(lambda: self._encode(raw))
 
     def write_to(self, sink: Sink) -> None:
         """Write the segment, and remove the temporary file."""
@@ -164,7 +175,6 @@ class VariableWriter:
         for block in self._blocks:
             if block.future is not None:
                 block.future.result()
-        self._open = bytearray()
         self.remove()
 
     def remove(self) -> None:

@@ -168,6 +168,10 @@ def measure(int number, data, size_t width, fill=None) -> tuple:
     cdef mrec_extent found
     with nogil:
         found = mrec_measure(<mrec_number>number, source.view.buf, source.view.len // width, filled)
+    return _extent_of(found)
+
+
+cdef tuple _extent_of(mrec_extent found):
     if found.nulls == found.count:
         return None, None, found.nulls, found.count
     return found.min, found.max, found.nulls, found.count

@@ -117,16 +117,19 @@ cdef tuple _pack_numbers(list items):
 cdef class ArrayForm:
     """What an array of a segment is declared to be: its form in C, made once for all data sets that declare the same.
 
-    shape, chunk_shape: tuples. dims: bytes. fill: None or (kind, bits or bytes).
+    shape, chunk_shape: tuples. dims: bytes. fill: None or (kind, bits or bytes). dtype: of numpy, where chunks are its
+    bytes; else None. number: for `measure`.
     """
 
     cdef mrec_built_array array
     cdef _Memory memory
     cdef object fill  # C points into it, where it is text
-    cdef int bound
+    cdef object dtype
+    cdef int bound, number
+    cdef tuple whole  # the coordinate of its chunk, when it has one; else None
 
-    def __init__(self, unsigned dtype, int bound, tuple shape not None, tuple chunk_shape not None,
-                 tuple dims not None, fill, uint64_t rows):
+    def __init__(self, unsigned code, int bound, tuple shape not None, tuple chunk_shape not None,
+                 tuple dims not None, fill, uint64_t rows, dtype=None, int number=-1):
         cdef size_t i, rank = len(shape)
         self.memory = _Memory()
         cdef uint32_t *numbers = <uint32_t *>self.memory.take(2 * rank, sizeof(uint32_t))
@@ -136,11 +139,102 @@ cdef class ArrayForm:
             texts[i].n = len(dims[i])
             texts[i].bytes = <const uint8_t *>self.memory.text(dims[i])
         memset(&self.array, 0, sizeof(self.array))
-        self.array.dtype, self.array.rank, self.array.rows = dtype, rank, rows
+        self.array.dtype, self.array.rank, self.array.rows = code, rank, rows
         self.array.shape, self.array.chunk_shape, self.array.dims = numbers, numbers + rank, texts
         kind, self.fill = (0, None) if fill is None else fill
         self.array.fill = _value_of(kind, self.fill)
-        self.bound = bound
+        self.bound, self.dtype, self.number = bound, dtype, number
+        self.whole = (0,) * rank if rows and all([n <= c for n, c in zip(shape, chunk_shape)]) else None
+
+    cdef bint fits(self, start, values):
+        """Whether these are all its values, as they are stored."""
+        cdef size_t i
+        cdef _cnp.ndarray array
+        if self.whole is None or type(values) is not _cnp.ndarray or (type(start) is not list and type(start) is not tuple):
+            return False
+        array = <_cnp.ndarray>values
+        if <object>_cnp.PyArray_DESCR(array) is not self.dtype or not _cnp.PyArray_IS_C_CONTIGUOUS(array):
+            return False
+        if <size_t>_cnp.PyArray_NDIM(array) != self.array.rank or <size_t>len(start) != self.array.rank:
+            return False
+        for i in range(self.array.rank):
+            if <uint64_t>_cnp.PyArray_DIM(array, i) != self.array.shape[i] or start[i] is not _ZERO:
+                return False
+        return True
+
+
+_ZERO = 0  # there is one of it
+
+
+cdef class OpenBlock:
+    """Chunks back to back, until they are enough for block `number` of a variable. A buffer once it is sealed.
+
+    limit: bytes that a whole block may have. For any thread that holds the GIL.
+    """
+
+    cdef mrec_buffer bytes
+    cdef bint sealed
+    cdef size_t limit
+    cdef readonly object variable, number
+
+    def __cinit__(self, variable, number, size_t limit):
+        self.variable, self.number, self.limit = variable, number, limit
+
+    def __dealloc__(self):
+        mrec_buffer_free(&self.bytes)
+
+    def __len__(self):
+        return self.bytes.size
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        if not self.sealed:
+            raise BufferError("a block that is not sealed grows")
+        PyBuffer_FillInfo(view, self, self.bytes.data, self.bytes.size, 1, flags)
+
+    def seal(self):
+        """Nothing is appended any more. Whether it was still open."""
+        was, self.sealed = not self.sealed, True
+        return was
+
+    def append(self, data):
+        """Keep the bytes of a chunk: (block, offset in it, size). None when the block is sealed. InvalidValue."""
+        cdef _Input source = _Input(data)
+        return None if self.sealed else (self.number, *self.add(source.view.buf, source.view.len))
+
+    cdef tuple add(self, const void *data, size_t n):
+        cdef mrec_error error
+        cdef size_t offset = self.bytes.size, most = 0xffffffff
+        if n > most or offset > most or offset + n > self.limit:
+            raise _InvalidValue(
+                f"{self.variable!r}: a chunk of {n} bytes is too large for the format; choose smaller ones")
+        check(mrec_buffer_add(&self.bytes, data, n, &error), &error)
+        return offset, n
+
+    def read(self, size_t offset, size_t size):
+        """A part of it."""
+        if offset > self.bytes.size or size > self.bytes.size - offset:
+            raise IndexError(offset)
+        return PyBytes_FromStringAndSize(<char *>self.bytes.data + offset, size)
+
+    def append_whole(self, ArrayForm form not None, start, values):
+        """((coordinate, block, offset, size), extent) of an array that is written at once and as it is stored; None for
+        others, and when the block is sealed."""
+        cdef mrec_extent extent
+        cdef size_t n
+        cdef const void *data
+        cdef const uint64_t *fill = NULL if form.array.fill.kind < 0 else &form.array.fill.bits
+        if self.sealed or not form.fits(start, values):
+            return None
+        data, n = _cnp.PyArray_DATA(<_cnp.ndarray>values), _cnp.PyArray_NBYTES(<_cnp.ndarray>values)
+        if n < 1 << 16:
+            extent = mrec_measure(<mrec_number>form.number, data, form.array.rows, fill)
+        else:
+            with nogil:
+                extent = mrec_measure(<mrec_number>form.number, data, form.array.rows, fill)
+            if self.sealed:
+                return None
+        offset, size = self.add(data, n)
+        return (form.whole, self.number, offset, size), _extent_of(extent)
 
 
 cdef class SegmentBuilder:
