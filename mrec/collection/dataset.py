@@ -192,7 +192,9 @@ class DatasetWriter:
         if any(a < 0 or b > n for a, b, n in zip(first, stop, shape, strict=True)):
             raise InvalidValue(f"{name!r} has the shape {list(shape)}; {list(first)} to {list(stop)} lies outside")
         written = {
-            coordinate: array.pack(coordinate, self._merged(array, coordinate, inside, elements[(*outside, ...)]))
+            coordinate: array.pack(
+                coordinate, self._merged(array, coordinate, inside, elements[outside] if outside else elements)
+            )
             for coordinate, inside, outside in grid.pieces(first, stop, declared.chunk)
         }
         array.chunks.update(written)  # all of them, or none when one cannot be stored
