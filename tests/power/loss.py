@@ -117,10 +117,11 @@ class Folder:
         for path in sorted(self.state.keys() - state.keys(), reverse=True):
             place = self.path / path
             place.rmdir() if self.state[path] is None else place.unlink()
-        for path, content in sorted(state.items()):
+        for path in sorted(path for path in state if path not in self.state or self.state[path] != state[path]):
+            content = state[path]
             if content is None:
-                (self.path / path).mkdir(exist_ok=True)
-            elif self.state.get(path) != content:
+                (self.path / path).mkdir()
+            else:
                 (self.path / path).write_bytes(content)
         self.state = state
 
