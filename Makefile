@@ -8,6 +8,9 @@ CFLAGS = -std=c11 -O2 -g -Wall -Wextra -Werror -Icsrc/include -Icsrc $(MREC_CFLA
 LDLIBS = $(or $(MREC_LDFLAGS),$(shell pkg-config --libs libdeflate libzstd)) -pthread -lm
 ARGS =
 
+# Hundreds of processes of the tests import the same modules: compile them once, whatever the machine is set to.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-c bench bench-docs bench-chunks lint docs site wheel amalgamation install clean distclean
 
 demo:
