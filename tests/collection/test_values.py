@@ -89,6 +89,37 @@ def test_values_that_would_become_others(dtype: str, values: Any, tmp_path: Path
     assert not (tmp_path / "set").exists()
 
 
+@pytest.mark.parametrize("fill", [None, 0, 1])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
+def test_an_array_written_at_once_or_in_pieces(dtype: str, fill: Any, tmp_path: Path) -> None:
+    """The core takes arrays that are stored as they are; chunks, copies and statistics are no other than elsewhere."""
+    size = np.dtype(dtype).itemsize
+    bits = np.random.default_rng(0).integers(0, 256, 60 * size, np.uint8).view(dtype)
+    bits[:3] = (0, 1, -0.0 if dtype[0] == "f" else 1)
+    if dtype[0] == "f":
+        bits[3] = np.nan
+    for name, values in (("line", bits), ("table", bits.reshape(4, 15)), ("point", bits[1].reshape(()))):
+        path = tmp_path / name
+        zeros = [0] * values.ndim
+        with mrec.CollectionWriter(path, codec="none", block_size=100) as writer:
+            for how in ("plain", "other zeros", "strided", "rows"):
+                with writer.add_dataset(how) as dataset:
+                    dataset.define_array("x", values.dtype, [f"d{i}" for i in zeros], values.shape, None, fill)
+                    if how == "rows" and values.ndim:
+                        for i in range(len(values)):
+                            dataset.write_array("x", [i, *zeros[1:]], values[i : i + 1])
+                    else:
+                        start = [np.int64(0)] * values.ndim if how == "other zeros" else zeros
+                        dataset.write_array("x", start, values.T.copy().T if how == "strided" else values)
+        found = mrec.open_collection(path)
+        null = 0 if fill is None else int((values == fill).sum())
+        for how in found:
+            array = found[how]["x"]
+            assert array[...].tobytes() == values.tobytes() and array.shape == values.shape
+            assert repr(array.stats) == repr(found["other zeros"]["x"].stats)
+            assert array.stats.null_count == null and array.stats.row_count == values.size
+
+
 @pytest.mark.parametrize("start", [(0.5,), None, "a", (None,), ([0],)])
 def test_places_that_are_none(start: Any, tmp_path: Path) -> None:
     with mrec.CollectionWriter(tmp_path / "set") as writer, writer.add_dataset("a") as dataset:
