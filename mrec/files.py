@@ -45,9 +45,13 @@ class Files:
         """Several of them at once, which takes the disk little longer than one."""
         if len(fds) == 1:
             return self.sync(fds[0])
-        with ThreadPoolExecutor(len(fds)) as pool:
-            for _ in pool.map(self.sync, fds):
-                pass
+        try:
+            with ThreadPoolExecutor(len(fds)) as pool:
+                for _ in pool.map(self.sync, fds):
+                    pass
+        except RuntimeError:  # there are no more threads, as when the interpreter ends
+            for fd in fds:
+                self.sync(fd)
 
     def rename(self, source: str, target: str) -> None:
         """A file gets its name, in place of another."""

@@ -6,8 +6,9 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from mrec._core import ArrayForm, OpenBlock, SegmentBuilder, block_decode, block
 from mrec.collection.encoder import Encoder
 from mrec.collection.footer import CODECS
 from mrec.collection.segment import MAGIC
+from mrec.errors import ClosedError
 from mrec.files import PIECE, Files, opened, read_all, remove, write_all
 
 #: Bytes of a whole block: of a chunk, after as many others; with lz4.
@@ -66,7 +68,8 @@ class VariableWriter:
         self._packing = packing
         self._files = files
         self._encoder = encoder
-        self._lock = threading.Lock()
+        self._removed = False
+        self._lock = threading.RLock()
         self._blocks: list[Block] = []
         self._open = self._next()
         #: Gives the place of another array among those of the variable; safe from any thread.
@@ -85,6 +88,8 @@ class VariableWriter:
                 if len(block) >= self._packing.target:
                     self._close(block)
                 return place
+            if self._encoder.error is not None:
+                raise self._encoder.error
 
     def append_whole(self, form: ArrayForm, start: Any, values: Any) -> Any:
         """An array that is one chunk, written at once as it is stored: the chunk and its extent. None for others."""
@@ -96,13 +101,27 @@ class VariableWriter:
 
     def _close(self, full: OpenBlock) -> None:
         """Store a block that is full, whatever thread sees it first."""
-        with self._lock:
-            if not full.seal():
-                return
-            block = Block(full, len(full))
-            self._blocks.append(block)
-            self._open = self._next()
-        block.future = self._encoder.run(lambda: self._store(block))
+        try:
+            with self._lock:
+                if not full.seal():
+                    return
+                block = Block(full, len(full))
+                self._blocks.append(block)
+                self._open = self._next()
+            block.future = self._encoder.run(lambda: self._store(block))
+        except BaseException as e:
+            self._encoder.fail(e)  # it may be lost, and no other may take its place
+            raise
+
+    @contextmanager
+    def _file(self, flags: int) -> Iterator[int]:
+        """The temporary file. ClosedError once it was removed."""
+        with ExitStack() as stack:
+            with self._lock:
+                if self._removed:
+                    raise ClosedError("the collection was finished or aborted meanwhile")
+                fd = stack.enter_context(opened(self._files, self._spill, flags))
+            yield fd
 
     def _encode(self, raw: OpenBlock) -> tuple[Any, int]:
         codec = self._packing.codec
@@ -115,7 +134,7 @@ class VariableWriter:
         with self._lock:
             block.offset, block.stored = self._spilled, len(data)
             self._spilled += len(data)
-        with opened(self._files, self._spill, os.O_WRONLY | os.O_CREAT) as fd:
+        with self._file(os.O_WRONLY | os.O_CREAT) as fd:
             write_all(self._files, fd, data, block.offset, self._spill)
         block.raw = None
 
@@ -129,7 +148,7 @@ class VariableWriter:
             decoded = self._decoded
         if decoded is None or decoded[0] != number:
             assert block is not None
-            with opened(self._files, self._spill, os.O_RDONLY) as fd:
+            with self._file(os.O_RDONLY) as fd:
                 data = read_all(self._files, fd, block.stored, block.offset, self._spill)
             decoded = self._decoded = (number, block_decode(block.codec, data, block.nraw))
         return decoded[1][offset : offset + size]
@@ -165,7 +184,7 @@ class VariableWriter:
         self.remove()
 
     def _copy(self, block: Block, sink: Sink) -> None:
-        with opened(self._files, self._spill, os.O_RDONLY) as fd:
+        with self._file(os.O_RDONLY) as fd:
             for done in range(0, block.stored, PIECE):
                 n = min(PIECE, block.stored - done)
                 sink(read_all(self._files, fd, n, block.offset + done, self._spill))
@@ -178,10 +197,12 @@ class VariableWriter:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the temporary file."""
-        if self._spilled:
-            remove(self._files, self._spill)
-            self._spilled = 0
+        """Remove the temporary file, for good."""
+        with self._lock:
+            self._removed = True
+            if self._spilled:
+                remove(self._files, self._spill)
+                self._spilled = 0
 
 
 class Output:

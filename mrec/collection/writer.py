@@ -160,6 +160,7 @@ class CollectionWriter:
     def add_dataset(self, name: str) -> DatasetWriter:
         """Begin a data set; its place is that of this call. DatasetExists, InvalidValue."""
         footer.check_name(name, "a data set")
+        self.check()  # also before the lock, which a fork may have left taken
         with self._mutex:
             self.check()
             ordinal = self._reserve(name)
@@ -200,6 +201,7 @@ class CollectionWriter:
 
     def enter(self, dataset: DatasetWriter) -> None:
         """Take in a data set that is complete."""
+        self.check()  # also before the lock, which a fork may have left taken
         with self._mutex:
             self.check()
             try:
@@ -274,6 +276,7 @@ class CollectionWriter:
 
     def finish(self) -> None:
         """Write the container and put it in its place. InvalidValue while a data set is open. A failure aborts."""
+        self.check()  # also before the lock, which a fork may have left taken
         with self._mutex:
             self.check()
             still = next(iter(self._open.values()), None)

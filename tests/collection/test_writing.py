@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,9 @@ import numpy as np
 import pytest
 
 import mrec
+from mrec._core import block_encode
 from mrec.collection import merge
+from mrec.collection.dataset import add_to
 from mrec.errors import (
     ClosedError,
     ForkedHandle,
@@ -171,6 +177,73 @@ def test_an_abort_while_others_write(tmp_path: Path) -> None:
     make(tmp_path / "set")
 
 
+def test_an_abort_before_a_block_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that encodes its own block writes no file into what was aborted, and reads none."""
+    make(tmp_path / "set")
+    encoding, aborted = threading.Event(), threading.Event()
+
+    def wait(*block: Any) -> bytes:
+        encoding.set()
+        aborted.wait()
+        return block_encode(*block)
+
+    writer = mrec.CollectionWriter(tmp_path / "set", overwrite=True, block_size=100)
+    with writer.add_dataset("d") as dataset:
+        dataset.define_array("x", "float64", ("t",), (100,))
+        dataset.write_array("x", (0,), np.arange(100.0))
+    monkeypatch.setattr("mrec.collection.packing.block_encode", wait)
+    variable = writer.variable("x")
+    with ThreadPoolExecutor(1) as pool:
+        put_one = pool.submit(put, writer, "e", np.arange(100.0))
+        encoding.wait()
+        writer.abort()
+        aborted.set()
+        with pytest.raises(ClosedError):
+            put_one.result()
+    with pytest.raises(ClosedError):
+        variable.read(0, 0, 8)
+    assert sorted(os.listdir(tmp_path / "set")) == ["data.atlas", "data.atlas.crc"]
+
+
+def test_interrupted_between_two_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written after it waits for no block that never comes, and a block that is lost ends the collection."""
+    writer = mrec.CollectionWriter(tmp_path / "set", block_size=100)
+    put(writer, "a", np.arange(100.0))
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr("mrec.collection.packing.Block", strike)
+        with pytest.raises(KeyboardInterrupt):
+            put(writer, "b", np.arange(100.0))
+    with pytest.raises(KeyboardInterrupt):
+        writer.variable("x").append(b"12345678")
+    with pytest.raises(KeyboardInterrupt):
+        put(writer, "c", np.arange(100.0))
+    with pytest.raises(KeyboardInterrupt), writer:
+        pass
+    assert writer.closed and not (tmp_path / "set").exists()
+
+
+def strike(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_finished_while_the_interpreter_ends(tmp_path: Path) -> None:
+    """There are no new threads then."""
+    code = """
+import atexit, sys, mrec
+writer = mrec.CollectionWriter(sys.argv[1])
+with writer.add_dataset("a") as d:
+    d.define_array("x", "int32", ("t",), (3,))
+    d.write_array("x", (0,), [1, 2, 3])
+atexit.register(writer.finish)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "set")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert mrec.open_collection(tmp_path / "set")["a"]["x"][...].tolist() == [1, 2, 3]
+    assert sorted(os.listdir(tmp_path / "set")) == ["data.atlas", "data.atlas.crc"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_process_leaves_it_alone(tmp_path: Path) -> None:
@@ -192,6 +265,40 @@ def test_a_child_process_leaves_it_alone(tmp_path: Path) -> None:
     writer.finish()
     found = mrec.open_collection(tmp_path / "set")
     assert found.names == ["a", "b"] and np.array_equal(found["a"]["x"][...], np.arange(100.0))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entering, forked = threading.Event(), threading.Event()
+
+    def wait(*array: Any) -> None:
+        entering.set()
+        forked.wait()
+        add_to(*array)
+
+    monkeypatch.setattr("mrec.collection.writer.add_to", wait)
+    writer = mrec.CollectionWriter(tmp_path / "set")
+    dataset = writer.add_dataset("b")
+    with ThreadPoolExecutor(1) as pool:
+        put_one = pool.submit(put, writer, "a")
+        entering.wait()
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)
+            refused = 0
+            for step in (dataset.finish, lambda: writer.add_dataset("c"), writer.finish):
+                try:
+                    step()
+                except ForkedHandle:
+                    refused += 1
+            os._exit(refused)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+        forked.set()
+        put_one.result()
+    dataset.finish()
+    writer.finish()
+    assert mrec.open_collection(tmp_path / "set").names == ["b", "a"]
 
 
 def test_blocks_that_lz4_cannot_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
