@@ -190,6 +190,7 @@ class CollectionWriter:
         known = self._variables.get(name)
         if known is not None:
             return known
+        self.check()
         with self._mutex:
             found = self._variables.get(name)
             if found is None:

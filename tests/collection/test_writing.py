@@ -287,13 +287,14 @@ def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Path, monke
         if pid == 0:
             signal.alarm(20)
             refused = 0
-            for step in (dataset.finish, lambda: writer.add_dataset("c"), writer.finish):
+            steps = [lambda: dataset.define_array("y", "int8", (), ()), lambda: writer.add_dataset("c")]
+            for step in (*steps, dataset.finish, writer.finish):
                 try:
                     step()
                 except ForkedHandle:
                     refused += 1
             os._exit(refused)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
         forked.set()
         put_one.result()
     dataset.finish()
