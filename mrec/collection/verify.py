@@ -8,8 +8,9 @@ import warnings
 from typing import Any
 
 from mrec.collection.elements import encode_chunk, join
+from mrec.collection.footer import HEAD
 from mrec.collection.kinds import pack_fill, unpack_bound
-from mrec.collection.place import CHECKSUMS
+from mrec.collection.place import CHECKSUMS, CONTAINER
 from mrec.collection.reader import ArrayView, Collection, open_collection
 from mrec.errors import CorruptData, MrecError, UnsupportedVersion
 
@@ -27,6 +28,8 @@ def verify_collection(path: str | os.PathLike[str]) -> list[str]:
     if found.checksums is None and not caught:
         lines.append(f"warning there is no {CHECKSUMS}: damage of values may pass unseen")
     with found:
+        if found.place.read(CONTAINER, 0, len(HEAD)) != HEAD:
+            lines.append(f"error {found.place.path(CONTAINER)}: the first {len(HEAD)} bytes are no head of a container")
         for name in found.names:
             lines += _check_dataset(found, name)
     return list(dict.fromkeys(lines))

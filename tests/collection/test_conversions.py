@@ -309,6 +309,17 @@ def test_verify_finds_damage(tmp_path: Path) -> None:
     assert any("checksum" in line for line in verify_collection(tmp_path / "set"))
 
 
+def test_verify_finds_damage_of_the_first_bytes(tmp_path: Path) -> None:
+    collect(tmp_path / "set", [("a", example(1))])
+    whole = (tmp_path / "set" / "data.atlas").read_bytes()
+    for at in range(8):
+        data = bytearray(whole)
+        data[at] ^= 4
+        (tmp_path / "set" / "data.atlas").write_bytes(data)
+        (line,) = verify_collection(tmp_path / "set")
+        assert line.startswith("error ") and line.endswith("the first 8 bytes are no head of a container")
+
+
 @pytest.mark.parametrize("name", golden.NAMES)
 def test_verify_finds_nothing_wrong_with_what_another_wrote(name: str) -> None:
     assert verify_collection(golden.FOLDER / name) == [
