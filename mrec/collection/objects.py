@@ -101,7 +101,7 @@ def _files_of(url: str, options: dict[str, Any]) -> tuple[Any, str]:
 
 def _check_free(files: Any, root: str, url: str, overwrite: bool) -> None:
     if not overwrite and FsspecBucket(files).size(f"{root}/{CONTAINER}") is not None:
-        raise RecordExists(f"{url} is a collection already; pass overwrite=True to replace it")
+        raise RecordExists(f"{url} is a collection already; pass --overwrite (overwrite=True) to replace it")
 
 
 def upload(source: str | os.PathLike[str], url: str, *, overwrite: bool = False, **options: Any) -> None:

@@ -119,7 +119,7 @@ class CollectionWriter:
     def _sweep(self, there: list[str]) -> None:
         """Remove what a writer that was killed left. RecordExists."""
         if CONTAINER in there and not self._overwrite:
-            raise RecordExists(f"{self.path} is a collection already; pass overwrite=True to replace it")
+            raise RecordExists(f"{self.path} is a collection already; pass --overwrite (overwrite=True) to replace it")
         if "zarr.json" in there:
             raise RecordExists(f"{self.path} is a record, or a Zarr store; choose another path")
         for name in there:

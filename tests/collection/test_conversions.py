@@ -320,6 +320,19 @@ def test_verify_finds_damage_of_the_first_bytes(tmp_path: Path) -> None:
         assert line.startswith("error ") and line.endswith("the first 8 bytes are no head of a container")
 
 
+def test_collecting_refuses_a_collection_and_says_what_merges(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    collect(tmp_path / "set", [("a", example(1))])
+    with pytest.raises(InvalidValue, match=r"set is a collection already; mrec\.collection\.merge"):
+        collect(tmp_path / "other", [tmp_path / "set"])
+    record = tmp_path / "run.mrec"
+    with mrec.TrajectoryWriter(record, mrec.Schema().value("pe", "f64")) as writer:
+        writer.append(0, pe=1.0)
+    assert main(["collect", str(record), "-o", str(tmp_path / "set")]) == 1
+    assert "pass --overwrite" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", golden.NAMES)
 def test_verify_finds_nothing_wrong_with_what_another_wrote(name: str) -> None:
     assert verify_collection(golden.FOLDER / name) == [
