@@ -7,7 +7,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 
 #: Bytes that one call moves: they stay in the processor's second cache in between.
@@ -45,6 +44,8 @@ class Files:
         """Several of them at once, which takes the disk little longer than one."""
         if len(fds) == 1:
             return self.sync(fds[0])
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and streams need none
+
         try:
             with ThreadPoolExecutor(len(fds)) as pool:
                 for _ in pool.map(self.sync, fds):
@@ -109,7 +110,7 @@ def read_all(files: Files, fd: int, n: int, offset: int, path: str) -> bytes:
     return b"".join(parts)
 
 
-def sync_directories(files: Files, *paths: str) -> None:
+def sync_names(files: Files, *paths: str) -> None:
     """Make the names in directories durable."""
     with ExitStack() as stack:
         files.sync_all([stack.enter_context(opened(files, path, os.O_RDONLY | os.O_DIRECTORY)) for path in paths])
@@ -157,4 +158,4 @@ def replace_file(files: Files, path: str, data: bytes) -> None:
     except BaseException:
         try_to_remove(files, made)
         raise
-    sync_directories(files, folder)
+    sync_names(files, folder)

@@ -73,9 +73,9 @@ def _add_path(writer: CollectionWriter, path: str) -> list[str]:
         return _add_record(writer, path, base.removesuffix(".zip").removesuffix(".mrec"))
     if os.path.isdir(path) and not _is_zarr(path):
         inside = [entry for entry in sorted(glob.glob(f"{glob.escape(path)}/*")) if _is_source(entry)]
-        if not inside and os.path.exists(os.path.join(path, CONTAINER)):
-            raise InvalidValue(f"{path} is a collection already; mrec.collection.merge makes one of several")
         if not inside:
+            if os.path.exists(os.path.join(path, CONTAINER)):
+                raise InvalidValue(f"{path} is a collection already; mrec.collection.merge makes one of several")
             raise InvalidValue(f"{path} holds no NetCDF file, Zarr store or record")
         return [name for entry in inside for name in _add_path(writer, entry)]
     with extra("collection", f"reading {path}"):

@@ -57,11 +57,6 @@ def _among(known: Collection[Shape], axes: list[range]) -> Iterator[Shape]:
     return (place for place in known if all(i in axis for i, axis in zip(place, axes, strict=True)))
 
 
-def chunk_count(shape: Shape, chunk: Shape) -> int:
-    """How many chunks an array has."""
-    return math.prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))
-
-
 def normal_index(index: Any, shape: Shape) -> tuple[Shape, Shape, Region, tuple[int, ...]]:
     """What `array[index]` needs: start and stop of the region, what to take of it, and the axes to drop.
 

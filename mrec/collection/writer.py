@@ -20,7 +20,7 @@ from mrec.collection.objects import upload_to
 from mrec.collection.packing import Output, Packing, VariableWriter, write_footer
 from mrec.collection.place import CHECKSUMS, CONTAINER, MASK, no_options
 from mrec.errors import ClosedError, DatasetExists, ForkedHandle, InvalidValue, RecordExists
-from mrec.files import POSIX, Files, opened, remove, sync_directories, try_to_remove, write_all
+from mrec.files import POSIX, Files, opened, remove, sync_names, try_to_remove, write_all
 from mrec.trajectory.options import flag_option
 
 #: Names until all is written.
@@ -343,7 +343,7 @@ class CollectionWriter:
         self._lock.check()
         gone = [remove(self._files, os.path.join(self._root, name)) for name in (MASK, CHECKSUMS)]
         if any(gone):
-            sync_directories(self._files, self._root)
+            sync_names(self._files, self._root)
         self._files.rename(os.path.join(self._root, TEMPORARY), os.path.join(self._root, CONTAINER))
         self._closed = True  # from here on there is nothing to abort
         beside = os.path.join(self._root, BESIDE)
@@ -352,7 +352,8 @@ class CollectionWriter:
         except BaseException:
             try_to_remove(self._files, beside)
             raise
-        sync_directories(self._files, self._root, *[os.path.dirname(self._root)] * self._made)
+        parents = [os.path.dirname(self._root)] if self._made else []
+        sync_names(self._files, self._root, *parents)
 
     def abort(self) -> None:
         """Leave nothing of it; an older collection stays."""

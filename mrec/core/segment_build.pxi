@@ -150,7 +150,9 @@ cdef class ArrayForm:
         """Whether these are all its values, as they are stored."""
         cdef size_t i
         cdef _cnp.ndarray array
-        if self.whole is None or type(values) is not _cnp.ndarray or (type(start) is not list and type(start) is not tuple):
+        if self.whole is None or type(values) is not _cnp.ndarray:
+            return False
+        if type(start) is not list and type(start) is not tuple:
             return False
         array = <_cnp.ndarray>values
         if <object>_cnp.PyArray_DESCR(array) is not self.dtype or not _cnp.PyArray_IS_C_CONTIGUOUS(array):

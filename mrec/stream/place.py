@@ -14,7 +14,7 @@ from typing import Any
 
 from mrec import _core
 from mrec.errors import StaleWriter
-from mrec.files import POSIX, Files, opened, sync_directories, try_to_remove, write_new
+from mrec.files import POSIX, Files, opened, sync_names, try_to_remove, write_new
 
 #: Called between the writing of an object and its publication; raises to stop it.
 Guard = Callable[[], object]
@@ -270,7 +270,7 @@ class LocalPlace(Place):
         if self.durable:
             try:
                 for folder in sorted(self._changed, key=lambda path: (-path.count("/"), path)):
-                    sync_directories(self.files, folder)
+                    sync_names(self.files, folder)
             except OSError as e:  # a second sync may succeed without having written anything
                 self._failed = e
                 raise
@@ -281,7 +281,7 @@ class LocalPlace(Place):
         if self.durable and os.path.exists(self.path(key)):
             with opened(self.files, self.path(key), os.O_RDONLY) as fd:
                 self.files.sync(fd)
-            sync_directories(self.files, self.root)
+            sync_names(self.files, self.root)
 
     def sync_found(self) -> None:
         """Sync each file and directory as found, and the name of the stream."""
@@ -289,8 +289,8 @@ class LocalPlace(Place):
             for name in names:
                 with opened(self.files, os.path.join(folder, name), os.O_RDONLY) as fd:
                     self.files.sync(fd)
-            sync_directories(self.files, folder)
-        sync_directories(self.files, os.path.dirname(self.root))
+            sync_names(self.files, folder)
+        sync_names(self.files, os.path.dirname(self.root))
 
     def prepare(self) -> None:
         """Make the directory, with tmp/ and locks/."""

@@ -134,8 +134,7 @@ def count_frames(tree: Tree) -> int | None:
     """The number of frames; None when it is not to be known."""
     attributes = tree.state.attributes
     if "nstep" in attributes:
-        nstep: int = attributes["nstep"]
-        return nstep
+        return attributes["nstep"]
     if "step_progression" in attributes or "time_progression" in attributes:
         return None
     step = tree.meta("step")
