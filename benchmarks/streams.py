@@ -54,11 +54,11 @@ def schema(profile: str, shard: int = SHARD, rows: int = ROWS) -> stream.StreamS
     )
 
 
-def ours(path: Path, data: list, profile: str = "diagnostic", ranks: int = 1, every: int = 0) -> None:
+def ours(path: Path, data: list, profile: str = "diagnostic", ranks: int = 1, every: int = 0, threads: int = 1) -> None:
     """Written by one process, or by a process a rank."""
     s = schema(profile)
     if ranks == 1:
-        with stream.create(path, s) as writer:
+        with stream.create(path, s, threads=threads) as writer:
             for t, arrays in enumerate(data):
                 writer.write_record(t, arrays)
                 if every and t % every == every - 1:
@@ -197,12 +197,16 @@ PROGRAMS: dict[str, Callable[[Path, list], None]] = {
     "mrec checkpoint": lambda p, d: ours(p, d, "checkpoint"),
     "mrec wasm": lambda p, d: ours(p, d, "wasm"),
     "mrec none": lambda p, d: ours(p, d, "none"),
+    "mrec none, 2 threads": lambda p, d: ours(p, d, "none", threads=2),
+    "mrec diagnostic, 2 threads": lambda p, d: ours(p, d, threads=2),
     "mrec diagnostic, 2 ranks": lambda p, d: ours(p, d, ranks=2),
     "mrec diagnostic, 4 ranks": lambda p, d: ours(p, d, ranks=4),
     "mrec none, 2 ranks": lambda p, d: ours(p, d, "none", 2),
     "mrec none, 4 ranks": lambda p, d: ours(p, d, "none", 4),
     "mrec none, flush every record": lambda p, d: ours(p, d, "none", every=1),
     "mrec diagnostic, flush every record": lambda p, d: ours(p, d, every=1),
+    "mrec none, 2 threads, flush every record": lambda p, d: ours(p, d, "none", every=1, threads=2),
+    "mrec diagnostic, 2 threads, flush every record": lambda p, d: ours(p, d, every=1, threads=2),
     "earthsciio wasm": earthsciio,
     "zarr-python zstd 3": bare_zarr,
     "zarrs zstd 3": zarrs,
@@ -251,13 +255,18 @@ def main(records: int = 200, rounds: int = 3) -> None:
                 shutil.rmtree(path)
     wall, work = ({n: statistics.median(c[k] for c in found) for n, found in costs.items()} for k in (0, 1))
     for name in programs:
-        print(f"{name:42} {raw / wall[name]:6.0f} MB/s, {raw / work[name]:6.0f} MB a CPU second")
+        print(f"{name:46} {raw / wall[name]:6.0f} MB/s, {raw / work[name]:6.0f} MB a CPU second")
     for name, peer in (
         ("mrec wasm", "earthsciio wasm"),
         ("mrec diagnostic", "zarr-python zstd 3"),
         ("mrec diagnostic", "zarrs zstd 3"),
         ("mrec none", "plain files"),
-        *((f"mrec {p}, flush every record", f"the bytes of {p}, flush every record") for p in ("none", "diagnostic")),
+        ("mrec none, 2 threads", "plain files"),
+        *(
+            (f"mrec {p}{how}, flush every record", f"the bytes of {p}, flush every record")
+            for p in ("none", "diagnostic")
+            for how in ("", ", 2 threads")
+        ),
     ):
         times, works = wall[peer] / wall[name], work[peer] / work[name]
         print(f"{name} / {peer}: {times:.2f} by the clock, {works:.2f} by CPU time")

@@ -228,8 +228,15 @@ cdef class _FileBytes:
         self.exports -= 1
 
 
+cdef struct _Rows:
+    const mrec_encoding *form
+    mrec_elements elements
+    mrec_partial *shard
+    Py_buffer view
+
+
 cdef class PartialShard:
-    """A shard that grows along its first axis. One thread at a time.
+    """A shard that grows along its first axis, by `add_rows`. One thread at a time.
 
     What was added is encoded at once, and once. `kept` can be set to an earlier value: what came after it is forgotten.
     """
@@ -237,6 +244,7 @@ cdef class PartialShard:
     cdef Encoder encoder
     cdef mrec_partial shard  # whose file is that of `bytes` while it is at work, and nobody's otherwise
     cdef _FileBytes bytes
+    cdef bint at_work
 
     def __init__(self, Encoder encoder):
         self.encoder = encoder
@@ -257,41 +265,42 @@ cdef class PartialShard:
             raise _InvalidValue("a shard does not go back to more than it has")
         self.shard.rows, self.shard.kept, self.shard.crc32c = rows, nbytes, crc32c
 
-    def add(self, values):
-        """Put elements behind those that are there, from the next row of chunks on."""
-        self.work(values, NULL)
-
     def seal(self, values):
         """The file of what was added and of these elements (or none), which do not stay; and its checksum. The bytes
         are the shard's own: nobody changes them who still looks at them, but then the shard needs others."""
         cdef uint32_t crc32c
-        self.work(values, &crc32c)
-        return memoryview(self.bytes), crc32c
-
-    cdef int work(self, values, uint32_t *crc32c) except -1:
         cdef _EncodingBench bench = self.encoder.bench()
-        cdef mrec_elements elements
         cdef mrec_error error
         cdef mrec_status status
-        cdef Py_buffer view
-        self.encoder.check_axes(values)
-        if self.bytes.exports:
-            self.leave_bytes()
-        elements.present = NULL
-        self.encoder.look_at(values, &view, &elements)
-        self.shard.file = self.bytes.buffer
+        cdef _Rows rows
+        self.begin(values, &rows)
         with nogil:
-            if crc32c == NULL:
-                status = mrec_partial_add(bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, &error)
-            else:
-                status = mrec_partial_file(
-                    bench.coder, bench.pool, &self.encoder.form, &elements, &self.shard, crc32c, &error
-                )
-        self.bytes.buffer = self.shard.file
-        PyBuffer_Release(&view)
+            status = mrec_partial_file(
+                bench.coder, bench.pool, rows.form, &rows.elements, rows.shard, &crc32c, &error
+            )
+        self.end(&rows)
         check(status, &error)
         self.encoder.benches.append(bench)
+        return memoryview(self.bytes), crc32c
+
+    cdef int begin(self, values, _Rows *rows) except -1:
+        """The shard is at work on these elements, until `end`."""
+        self.encoder.check_axes(values)
+        if self.at_work:
+            raise _InvalidValue("a shard takes one thing at a time")
+        if self.bytes.exports:
+            self.leave_bytes()
+        self.encoder.look_at(values, &rows.view, &rows.elements)
+        rows.elements.present = NULL
+        rows.form, rows.shard = &self.encoder.form, &self.shard
+        self.shard.file = self.bytes.buffer
+        self.at_work = True
         return 0
+
+    cdef void end(self, _Rows *rows):
+        self.bytes.buffer = self.shard.file
+        self.at_work = False
+        PyBuffer_Release(&rows.view)
 
     cdef int leave_bytes(self) except -1:
         cdef mrec_error error
@@ -299,3 +308,39 @@ cdef class PartialShard:
         check(mrec_buffer_add(&own.buffer, self.bytes.buffer.data, self.shard.kept, &error), &error)
         self.bytes = own
         return 0
+
+
+def add_rows(list rows):
+    """Put elements behind those that are there, from the next row of chunks on.
+
+    rows: pairs of a PartialShard, each once, and its elements. After an error some may have theirs: see `kept`.
+    """
+    cdef Py_ssize_t i, n = len(rows), begun = 0
+    cdef mrec_error error
+    cdef mrec_status status = MREC_OK
+    cdef PartialShard shard
+    cdef _EncodingBench bench
+    if n == 0:
+        return
+    cdef _Rows *work = <_Rows *>PyMem_Calloc(n, sizeof(_Rows))
+    if work == NULL:
+        raise MemoryError
+    try:
+        for shard, values in rows:
+            shard.begin(values, &work[begun])
+            begun += 1
+        bench = shard.encoder.bench()
+        with nogil:
+            for i in range(n):
+                status = mrec_partial_add(
+                    bench.coder, bench.pool, work[i].form, &work[i].elements, work[i].shard, &error
+                )
+                if status != MREC_OK:
+                    break
+        check(status, &error)
+        shard.encoder.benches.append(bench)
+    finally:
+        for i in range(begun):
+            shard = rows[i][0]
+            shard.end(&work[i])
+        PyMem_Free(work)

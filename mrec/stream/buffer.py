@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from mrec._core import Encoder, PartialShard, crc32c
+from mrec._core import Encoder, PartialShard, add_rows, crc32c
 from mrec.errors import CorruptData, SchemaError
 from mrec.stream import region as regions
 from mrec.stream.manifest import Sealed
 from mrec.stream.place import Place
+from mrec.stream.pool import Pool
 from mrec.stream.region import Region
 from mrec.stream.schema import StreamSchema, Variable
 from mrec.stream.shard import decode_shard
@@ -74,8 +75,8 @@ class OpenShard(ABC):
     `begin`, so that its memory is there already.
     """
 
-    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part]) -> None:
-        self.schema, self.parts = schema, parts
+    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part], pool: Pool) -> None:
+        self.schema, self.parts, self.pool = schema, parts, pool
         self.index = self.first = self.capacity = 0
         self.have: set[int] = set()
         self.dirty = False
@@ -110,8 +111,8 @@ class GrowingShard(OpenShard):
     """Of a stream that appends: each row of chunks is encoded once, when it is there; what is flushed in between is
     encoded once more."""
 
-    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part]) -> None:
-        super().__init__(schema, parts)
+    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part], pool: Pool) -> None:
+        super().__init__(schema, parts, pool)
         self.chunk = schema.chunk[schema.time_dim]
         self.files = {name: [PartialShard(part.encoder) for _ in part.cuts] for name, part in parts.items()}
         rows = self.chunk if self.chunk > 1 else 0  # a row of its own is encoded from where it is
@@ -139,14 +140,16 @@ class GrowingShard(OpenShard):
 
     def _add(self, blocks: Mapping[str, np.ndarray]) -> None:
         """The same rows of all variables, or of none."""
-        before = []
+        rows = [
+            (file, block[(slice(None), *cut)])
+            for name, block in blocks.items()
+            for file, cut in zip(self.files[name], self.parts[name].cuts, strict=True)
+        ]
+        before = [file.kept for file, _ in rows]
         try:
-            for name, block in blocks.items():
-                for file, cut in zip(self.files[name], self.parts[name].cuts, strict=True):
-                    before.append((file, file.kept))
-                    file.add(block[(slice(None), *cut)])
+            self.pool.each(add_rows, [rows[k :: self.pool.threads] for k in range(self.pool.threads)])
         except BaseException:
-            for file, kept in before:
+            for (file, _), kept in zip(rows, before, strict=True):
                 file.kept = kept
             raise
 
@@ -162,8 +165,8 @@ class GrowingShard(OpenShard):
 class FixedShard(OpenShard):
     """Of an indexed stream: its records come in any order, and may change until they are committed."""
 
-    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part]) -> None:
-        super().__init__(schema, parts)
+    def __init__(self, schema: StreamSchema, parts: Mapping[str, Part], pool: Pool) -> None:
+        super().__init__(schema, parts, pool)
         self.arrays = {n: np.zeros((schema.shard_time, *part.extents), part.dtype) for n, part in parts.items()}
         self.old: set[int] = set()  # rows with something else than their record, or zeros
 
@@ -198,9 +201,9 @@ class FixedShard(OpenShard):
             yield from part.objects(self.arrays[name][: self.capacity], self.index)
 
 
-def open_shard(schema: StreamSchema, parts: Mapping[str, Part]) -> OpenShard:
+def open_shard(schema: StreamSchema, parts: Mapping[str, Part], pool: Pool) -> OpenShard:
     """The kind of shard that a stream has."""
-    return FixedShard(schema, parts) if schema.mode.indexed else GrowingShard(schema, parts)
+    return FixedShard(schema, parts, pool) if schema.mode.indexed else GrowingShard(schema, parts, pool)
 
 
 def read_part(

@@ -55,8 +55,8 @@ def create(
     base: a path, a MemoryStore, a URL or an obstore store. region: the owner's part, {dim: (start, stop)}; what is not
     named is whole. partition_dims: the dimensions that regions cut; those of `region` when not given. overwrite:
     replace a stream, or what an unfinished creation left. durability: "fsync" survives a power loss. checks: a commit
-    reads the objects of tokens and checks their checksums; None: where that is cheap. threads: encode so many shards
-    at a time. SchemaError, RegionError, RegionNotShardAligned, RecordExists, RecordLocked.
+    reads the objects of tokens and checks their checksums; None: where that is cheap. threads: so many encode and
+    write at the same time. SchemaError, RegionError, RegionNotShardAligned, RecordExists, RecordLocked.
     """
     place = _session(base, durability, threads)
     if not isinstance(schema, StreamSchema):

@@ -15,6 +15,7 @@ from typing import Any
 from mrec import _core
 from mrec.errors import StaleWriter
 from mrec.files import POSIX, Files, opened, sync_names, try_to_remove, write_new
+from mrec.stream.pool import ALONE, Pool
 
 #: Called between the writing of an object and its publication; raises to stop it.
 Guard = Callable[[], object]
@@ -56,8 +57,8 @@ class Place(ABC):  # what a place has not, it does by doing nothing
     def put(self, key: str, data: Any, guard: Guard = no_guard) -> None:
         """Publish a value, over what was there."""
 
-    def publish(self, values: Iterable[tuple[str, Any]], guard: Guard = no_guard) -> None:
-        """Publish several, in their order."""
+    def publish(self, values: Iterable[tuple[str, Any]], guard: Guard = no_guard, pool: Pool = ALONE) -> None:
+        """Publish several, in their order. pool: what may write them, before they are published, at the same time."""
         for key, data in values:
             self.put(key, data, guard)
 
@@ -198,25 +199,35 @@ class LocalPlace(Place):
         """Write a file below tmp/, ask the guard, rename it."""
         self.publish([(key, data)], guard)
 
-    def publish(self, values: Iterable[tuple[str, Any]], guard: Guard = no_guard) -> None:
+    def publish(self, values: Iterable[tuple[str, Any]], guard: Guard = no_guard, pool: Pool = ALONE) -> None:
         """Write files below tmp/, ask the guard, rename them; not too many at a time."""
         self._usable()
         staged: list[tuple[str, str]] = []
-        try:
+        left, size = iter(values), _STAGED
+
+        def batch() -> Iterator[tuple[str, Any]]:
+            nonlocal size
             size = 0
-            for key, data in values:
-                if size >= _STAGED:
-                    self._rename(staged, guard)
-                    size = 0
+            for key, data in left:
                 temporary = self._temporary()
-                write_new(self.files, temporary, data, sync=self.durable)
                 staged.append((temporary, self.path(key)))
                 size += len(data)
-            self._rename(staged, guard)
+                yield temporary, data
+                if size >= _STAGED:
+                    return
+
+        try:
+            while size >= _STAGED:
+                pool.each(self._write, batch())
+                self._rename(staged, guard)
         except BaseException:
             for temporary, _ in staged:
                 try_to_remove(self.files, temporary)
             raise
+
+    def _write(self, one: tuple[str, Any]) -> None:
+        """A temporary file."""
+        write_new(self.files, *one, sync=self.durable)
 
     def _temporary(self) -> str:
         self._made += 1

@@ -33,6 +33,7 @@ from mrec.stream.manifest import (
     parse_blob_key,
 )
 from mrec.stream.place import Place
+from mrec.stream.pool import ALONE, Pool
 from mrec.stream.region import Region
 from mrec.stream.roles import Role, Single
 from mrec.stream.schema import Variable, strict_attrs, time_hex
@@ -75,7 +76,11 @@ class StreamWriter:
         self.mine = self._responsible(self.schema.variables)
         self.my_statics = self._responsible(self.schema.statics)
         self.fence = Fence(life.place, life.role, manifest, life.claim, life.release)
-        self._parts = {n: self._part(n, v, life.threads) for n, v in self.mine.items()}
+        self._pool = Pool(life.threads)
+        files = sum(len(regions.shards(self.schema, v, self.region)) for v in self.mine.values())
+        by_file = not manifest.indexed and files >= life.threads  # a thread takes a file, or all the chunks of one
+        self._parts = {n: self._part(n, v, 1 if by_file else life.threads) for n, v in self.mine.items()}
+        self._encoders = self._pool if by_file else ALONE
         self.time_part = self._part(self.schema.time_dim, self.schema.node(self.schema.time_dim), 1)
         grow = () if manifest.indexed else (self.schema.time_dim, *self.schema.variables)
         self.growing = {n: life.metas[n].split_leading() for n in grow}  # documents, around the number of records
@@ -180,7 +185,7 @@ class StreamWriter:
         return found
 
     def _new_shard(self, index: int) -> OpenShard:
-        shard = self._spare.pop() if self._spare else open_shard(self.schema, self._parts)
+        shard = self._spare.pop() if self._spare else open_shard(self.schema, self._parts, self._encoders)
         return shard.begin(index)
 
     def _release_shard(self, index: int) -> None:
@@ -243,7 +248,7 @@ class StreamWriter:
     def publish(self, values: Iterable[tuple[str, Any]]) -> None:
         """Put values where they belong. StaleWriter when another life of the stream began meanwhile."""
         try:
-            self.place.publish(values, self._alive)
+            self.place.publish(values, self._alive, self._pool)
         except FileNotFoundError:
             self._alive()  # the temporary files go when another life begins
             raise
@@ -553,6 +558,7 @@ class StreamWriter:
     def _let_go(self) -> None:
         self._shards.clear()
         self._spare.clear()
+        self._pool.end()
         self.fence.let_go()
 
     def __enter__(self) -> StreamWriter:

@@ -13,11 +13,13 @@ from tests.stream.sweep import FAULTS, Powered, sweep
 from tests.stream.test_tilings import check_tilings
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", STORIES)
-def test_faults(name: str, fault: str) -> None:
+def test_faults(name: str, fault: str, threads: int) -> None:
     with memory() as folder:
-        print(f"{name}, {fault}: {sweep([name], folder / 's', [fault], 1)} calls")
+        calls = sweep([name], folder / "s", [fault], 1, threads=threads)
+        print(f"{name}, {fault}, {threads} threads: {calls} calls")
 
 
 @pytest.mark.parametrize("name", STORIES)

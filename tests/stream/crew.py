@@ -77,10 +77,10 @@ class Crew:
             self._contributors(owner, regions, stream.join)
 
     def _contributors(self, owner: Any, regions: list[Any], come: Any) -> None:
-        durability = {k: v for k, v in self.options.items() if k == "durability"}
+        shared = {k: v for k, v in self.options.items() if k in ("durability", "threads")}
         self.writers = [owner]
         for r in range(1, len(regions)):
-            self.writers.append(come(self.base, Contributor(r), regions[r], **durability))
+            self.writers.append(come(self.base, Contributor(r), regions[r], **shared))
 
     def resume(self, regions: list[Any] | None = None, **more: Any) -> None:
         """All drop what they have, and come back."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,7 @@ class Calls(Files):
         self.error: BaseException | None = None
         self.persistent = False
         self.short = False
+        self.mutex = threading.Lock()
 
     def arm(self, at: int, error: BaseException | None, persistent: bool = False, short: bool = False) -> None:
         """Fail at call `at`, counted from here."""
@@ -47,8 +49,9 @@ class Calls(Files):
         return 0 < self.at <= self.count
 
     def _call(self) -> bool:
-        self.count += 1
-        strikes = self.at and (self.count == self.at or (self.persistent and self.count > self.at))
+        with self.mutex:
+            self.count += 1
+            strikes = self.at and (self.count == self.at or (self.persistent and self.count > self.at))
         if strikes and self.error is not None:
             raise self.error
         return bool(strikes)
@@ -118,6 +121,7 @@ class Story:
     kind: str
     files: Files = field(default_factory=Files)
     durability: str | None = "fsync"
+    threads: int = 1
     making: bool = True
     committed: State = ((), (), 0)
     coming: State = ((), (), 0)
@@ -131,6 +135,10 @@ class Story:
         self.pending: dict[int, int] = {}
         self.statics: set[str] = set()
         self.wrote: dict[int, set[int]] = {}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"durability": self.durability, "threads": self.threads}
 
     @property
     def base(self) -> LocalPlace:
@@ -171,7 +179,7 @@ class Story:
         self._leave()
         self.pending, self.statics, self.wrote, self.attrs = {}, set(), {}, 0
         self.crew = Crew.__new__(Crew)  # so that it is known also when it is not finished
-        self.crew.__init__(self.base, self.schema, REGIONS, durability=self.durability, overwrite=overwrite)  # type: ignore[misc]
+        self.crew.__init__(self.base, self.schema, REGIONS, **self.options, overwrite=overwrite)  # type: ignore[misc]
 
     def _W(self) -> None:
         self._C(overwrite=True)
@@ -218,7 +226,7 @@ class Story:
         self._leave()
         self.pending, self.statics, self.wrote = {}, set(), {}
         self.crew = Crew.__new__(Crew)
-        self.crew.base, self.crew.schema, self.crew.options = self.base, self.schema, {"durability": self.durability}
+        self.crew.base, self.crew.schema, self.crew.options = self.base, self.schema, self.options
         self.crew.resume(REGIONS, **more)
 
     def _T(self) -> None:

@@ -16,12 +16,12 @@ from tests.stream.story import STORIES, Calls, Killed, Story, check
 FAULTS = ("ENOSPC", "EIO", "EIO for good", "short", "kill")
 
 
-def strike(name: str, fault: str, at: int, path: Path, same: bool, durability: str | None = "fsync") -> bool:
+def strike(name: str, fault: str, at: int, path: Path, same: bool, threads: int = 1) -> bool:
     """Tell a story with a fault at call `at`; go on with the same writers or with new ones. False when the story had no
-    such call."""
+    such call. threads: of each writer; with more than one it is another call each time."""
     kind, words = STORIES[name]
     files = Calls()
-    story = Story(path, kind, files, durability)
+    story = Story(path, kind, files, threads=threads)
     error: BaseException | None = Killed()
     if fault.startswith("E"):
         code = getattr(errno, fault.split()[0])
@@ -122,14 +122,14 @@ class Powered:
             assert check(path / "s", self.schema, (story.committed,), False) == story.committed
 
 
-def sweep(names: Iterable[str], path: Path, faults: Iterable[str], step: int, start: int = 1) -> int:
+def sweep(names: Iterable[str], path: Path, faults: Iterable[str], step: int, start: int = 1, threads: int = 1) -> int:
     """Each story with each fault at every step-th call; how many."""
     done = 0
     for name in names:
         for fault in faults:
             for same in (True, False) if fault.startswith("E") else (False,):
                 at = start
-                while strike(name, fault, at, path, same):
+                while strike(name, fault, at, path, same, threads):
                     at += step
                     done += 1
     return done

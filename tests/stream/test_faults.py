@@ -20,11 +20,12 @@ def folder() -> Iterator[Path]:
         yield found
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", STORIES)
-def test_no_call_that_fails_costs_a_record(name: str, folder: Path) -> None:
+def test_no_call_that_fails_costs_a_record(name: str, threads: int, folder: Path) -> None:
     step = 101
     for k, fault in enumerate(FAULTS):
-        assert sweep([name], folder / "s", [fault], step, 1 + 19 * k % 23) > 0
+        assert sweep([name], folder / "s", [fault], step, 1 + 19 * k % 23, threads) > 0
 
 
 @pytest.mark.parametrize("name", STORIES)
