@@ -47,14 +47,14 @@ def test_any_number_of_threads_writes_the_same(
 
 
 def test_the_threads_end_with_the_writer(tmp_path: Path) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     writer = stream.create(tmp_path / "s", schema(), threads=4)
-    others = [t for t in threading.enumerate() if t.name == "mrec-stream"]
-    assert len(others) >= 3
+    others = [t for t in threading.enumerate() if t not in before]
+    assert len(others) == 3
     writer.close()
-    for thread in others[-3:]:
-        thread.join(10)
-    assert threading.active_count() == before
+    for thread in others:
+        thread.join(30)
+        assert not thread.is_alive()
 
 
 class Full(Files):
@@ -118,7 +118,7 @@ def test_the_first_error_is_raised_when_nobody_works_any_more(threads: int) -> N
 
     with pytest.raises(KeyError):
         pool.each(act, range(1, 1000))
-    assert not at_work and len(begun) < 20
+    assert not at_work and len(begun) < 500
     pool.each(begun.append, [0])
     assert begun[-1] == 0
     pool.end()
