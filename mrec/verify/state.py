@@ -52,10 +52,19 @@ def find_state(log: Log, files: Files, token: Token) -> State | None:
     if durable is None or _marker_stands(marker, durable):
         if marker is None:
             return None
+        if durable is not None and durable["nstep"] == marker.get("nstep", 0):
+            _all_there(log, files, durable["documents"])
         written = marker.get("nstep", 0) == marker.get("mrec_nstep")
         complete = durable is not None and durable["complete"] and written
         return State(marker, files.get, closed=token[0] is None, complete=complete)
     return _durable_state(log, durable)
+
+
+def _all_there(log: Log, files: Files, documents: dict[str, Any]) -> None:
+    """Nothing landed since the durable file was written, so each document that it holds is there."""
+    for path in documents:
+        if files.get(path) is None:
+            log.add("document", path, "it is not there, and .durable has it")
 
 
 def durable_state(log: Log, raw: bytes) -> State | None:

@@ -139,6 +139,23 @@ def test_live_and_killed_records_are_sound(durable: bool, tmp_path: Path) -> Non
     assert mrec.verify(path).findings == []
 
 
+def test_each_document_of_an_open_record_is_missed(tmp_path: Path) -> None:
+    """Also those without which there is nothing to miss: of times, cell, updates, nulls, a whole block."""
+    path, live = tmp_path / "a.mrec", tmp_path / "live.mrec"
+    with mrec.TrajectoryWriter(live, scenario.schema(), **scenario.OPTIONS) as writer:
+        for i in range(12):
+            writer.append(scenario.frame(i))
+        writer.flush(durable=True)
+        documents = json.loads((live / "trajectory/.durable").read_text())["documents"]
+        names = sorted(documents)
+        assert {"trajectory/time/zarr.json", "trajectory/box/zarr.json", "trajectory/atoms/zarr.json"} <= set(names)
+        for name in names:
+            shutil.copytree(live, path)
+            (path / name).unlink()
+            assert name in [finding.array for finding in mrec.verify(path).findings], name
+            shutil.rmtree(path)
+
+
 def test_marker_that_is_gone(tmp_path: Path) -> None:
     """Beside a durable file with frames; beside one without the record is still being created."""
     path, live = tmp_path / "a.mrec", tmp_path / "live.mrec"
