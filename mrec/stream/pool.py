@@ -41,7 +41,8 @@ class Pool:
         """Call act with each item (none is None). They are taken in order and one at a time, by whichever thread is
         free. After the first error none is taken any more; it is raised when no thread is at work."""
         left, mutex, errors = iter(items), threading.Lock(), list[BaseException]()
-        ended: SimpleQueue[None] = SimpleQueue()
+        asked, ended = 0, list[None]()
+        woken: SimpleQueue[None] = SimpleQueue()
 
         def taken() -> Item | None:
             with mutex:
@@ -53,17 +54,22 @@ class Pool:
                     act(item)
             except BaseException as e:
                 errors.append(e)
-            finally:
-                ended.put(None)
 
-        for _ in range(self.threads - 1):
-            self._asked.put(work)
-        work()
-        at_work = self.threads
-        while at_work:  # whatever interrupts it: what they work on is the caller's
+        def join() -> None:
+            work()
+            ended.append(None)
+            woken.put(None)
+
+        try:
+            while asked < self.threads - 1:
+                self._asked.put(join)
+                asked += 1
+            work()
+        except BaseException as e:  # an interrupt in between
+            errors.append(e)
+        while len(ended) < asked:  # whatever interrupts it: what they work on is the caller's
             try:
-                ended.get()
-                at_work -= 1
+                woken.get()
             except BaseException as e:
                 errors.append(e)
         if errors:

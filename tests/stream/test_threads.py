@@ -135,12 +135,14 @@ def test_an_error_of_what_makes_the_items_is_raised() -> None:
 
 def test_an_interrupt_waits_for_those_at_work() -> None:
     pool, seen = Pool(2), list[str]()
-    me, began = threading.get_ident(), threading.Event()
+    me, began, inside = threading.get_ident(), threading.Event(), threading.Event()
 
     def act(_: int) -> None:
         if threading.get_ident() == me:
+            inside.set()
             assert began.wait(10)
             return
+        assert inside.wait(10)
         began.set()
         signal.pthread_kill(me, signal.SIGINT)
         threading.Event().wait(0.1)
